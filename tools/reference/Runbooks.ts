@@ -87,7 +87,7 @@ ${[
   ),
   `${rule(
     "CastellanTopUpBlocked",
-    "max by (chain, reason) (castellan_topup_blocked) > 0",
+    'max by (chain, reason) (castellan_topup_blocked{payer="treasury"}) > 0',
     "5m",
     "ticket",
     "The treasury does not top up a balance (chain {{ $labels.chain }}, {{ $labels.reason }})",

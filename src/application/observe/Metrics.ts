@@ -122,10 +122,10 @@ export const build = gauge("build_info", "1: this version runs.")
 export const budgetSpent = gauge("budget_spent_wei", "Wei of the sponsor's daily budget used today.")
 /** Labels: chain, account. */
 export const budgetLimit = gauge("budget_limit_wei", "The sponsor's daily budget in wei.")
-/** Labels: chain, reason (`balance_unknown`, `cap`, `lack`, `paused`, `refused`). */
+/** Labels: chain, payer (`treasury`, `accounts`), reason (`balance_unknown`, `cap`, `lack`, `paused`, `refused`). */
 export const topUpBlocked = gauge(
   "topup_blocked",
-  "Balances below their level that the treasury does not top up, or whose level is unknown."
+  "Balances below their level that their payer does not top up, or whose level is unknown."
 )
 /** Labels: none. */
 export const clockDoubted = gauge(

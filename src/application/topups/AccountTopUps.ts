@@ -17,10 +17,10 @@ const accountRound = Effect.fnUntraced(function* (
   troubles: Troubles.Troubles
 ) {
   const found = yield* Terms.find(owner, chainId)
-  if (found === null) return
+  if (found === null) return new Map()
   const { by, dailyCap, keep, signer, targets } = found
   const payer = { owner, signer, keep, dailyCap, keyId: keyOf(by), count: targets.length }
-  yield* TopUps.pay(payer, chainId, troubles, ({ connection: { profile }, treasury }) =>
+  return yield* TopUps.pay(payer, chainId, troubles, ({ connection: { profile }, treasury }) =>
     Effect.map(Terms.addressesOf(TopUps.callerOf(payer, ""), profile, found), (addresses) =>
       Targets.distinct(
         targets.flatMap((target, place) => {
@@ -37,14 +37,17 @@ const accountRound = Effect.fnUntraced(function* (
 export const round = Effect.fnUntraced(function* (troubles: Troubles.Troubles) {
   const { chainIds } = yield* Networks
   const settings = yield* Settings
-  for (const chainId of yield* chainIds)
+  for (const chainId of yield* chainIds) {
+    const blocked: Array<Effect.Success<ReturnType<typeof accountRound>>> = []
     yield* Effect.forEach(
       yield* settings.having(Terms.nameOf(chainId)),
       (owner) =>
         troubles.tolerate(
           { what: "top-ups of an account failed; retrying", place: chainId.toString(), subject: owner },
-          accountRound(owner, chainId, troubles)
+          Effect.map(accountRound(owner, chainId, troubles), (each) => blocked.push(each))
         ),
       { concurrency: 8, discard: true }
     )
+    yield* TopUps.measure(chainId, "accounts", blocked)
+  }
 })

@@ -242,7 +242,8 @@ const raise = Effect.fnUntraced(function* (site: Site, target: Targets.Target) {
     gas,
     ...(signer !== undefined && { signer })
   }
-  const body = JSON.stringify(yield* Effect.orDie(Schema.encodeEffect(TopUp.Request)(request)))
+  const encoded = yield* Effect.orDie(Schema.encodeEffect(TopUp.Request)(request))
+  const body = JSON.stringify({ keyId: site.keyId, ...encoded })
   const accepted = Deferred.makeUnsafe<void>()
   const { process } = yield* Replicas
   const caller: Caller = {
@@ -331,6 +332,23 @@ export const pay = Effect.fnUntraced(function* <R>(
   return blocked
 })
 
+/** Reports how many targets of these payers are blocked. */
+export const measure = (
+  chainId: bigint,
+  payer: "accounts" | "treasury",
+  blocked: ReadonlyArray<ReadonlyMap<Blocked["reason"], number>>
+): Effect.Effect<void> =>
+  Effect.forEach(
+    reasons,
+    (reason) =>
+      Metrics.note(
+        Metrics.topUpBlocked,
+        { chain: chainId.toString(), payer, reason },
+        blocked.reduce((sum, each) => sum + (each.get(reason) ?? 0), 0)
+      ),
+    { discard: true }
+  )
+
 /** One round of the operator's targets; returns how many are blocked, by reason. */
 const operatorRound = Effect.fnUntraced(function* (chainId: bigint, troubles: Troubles.Troubles) {
   const networks = yield* Networks
@@ -364,12 +382,6 @@ export type Requirements =
 export const round = Effect.fnUntraced(function* (troubles: Troubles.Troubles) {
   const { chainIds } = yield* Networks
   for (const chainId of yield* chainIds) {
-    const blocked = yield* operatorRound(chainId, troubles)
-    for (const reason of reasons)
-      yield* Metrics.note(
-        Metrics.topUpBlocked,
-        { chain: chainId.toString(), reason },
-        blocked.get(reason) ?? 0
-      )
+    yield* measure(chainId, "treasury", [yield* operatorRound(chainId, troubles)])
   }
 })

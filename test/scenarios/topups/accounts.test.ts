@@ -6,11 +6,16 @@ import { expect, it } from "vitest"
 import * as Endpoint from "../../../src/application/endpoints/policies/TopUps.js"
 import { Submissions } from "../../../src/application/endpoints/Submissions.js"
 import * as Troubles from "../../../src/application/observe/Troubles.js"
+import * as Figures from "../../../src/application/operate/Figures.js"
+import * as Rulebook from "../../../src/application/policies/Rulebook.js"
 import { Budgets } from "../../../src/application/ports/Budgets.js"
 import { RequestJournal } from "../../../src/application/ports/journal/RequestJournal.js"
 import { Settings } from "../../../src/application/ports/operator/Settings.js"
+import { Policies } from "../../../src/application/ports/Policies.js"
 import * as AccountTopUps from "../../../src/application/topups/AccountTopUps.js"
 import * as TopUps from "../../../src/application/topups/TopUps.js"
+import type { Policy } from "../../../src/domain/policy/Policy.js"
+import * as Address from "../../../src/domain/primitives/Address.js"
 import * as InterruptedAt from "../../support/InterruptedAt.js"
 import * as SetClock from "../../support/SetClock.js"
 import * as Known from "../../support/stack/Known.js"
@@ -171,6 +176,65 @@ it("a chain that stalls has one top-up, and the signer keeps keep next to its ot
     await settled(life, round)
     expect([await stack.nonce(payer), await balance(other)]).toEqual([nonce + 2, wei("0.5")])
     expect(await balance(payer)).toBeGreaterThanOrEqual(terms.keep)
+  })
+})
+
+it("spending rules of the key that has set the terms bind the top-ups, which count in its limits", async () => {
+  await stack.fund(payer, wei("10"))
+  await stack.fund(other, 0n)
+  const { at, round } = clock()
+  const keyId = "21ca2b88d8bd"
+  const subject = `key:${keyId}`
+  const rule = (most: bigint): Policy => ({
+    mode: "enforce",
+    expiresAt: 0,
+    rules: [
+      {
+        name: "signer",
+        effect: "allow",
+        match: { kinds: ["native"], endpoints: ["/topUp"], to: [Address.unsafe(other)] }
+      }
+    ],
+    limits: [{ name: "cap", chain: chain(), asset: "native", per: "30d", max: most }]
+  })
+  await lived({ database: stack.database() }, async (life) => {
+    const bind = (content: Policy) => {
+      const entry = { accountId: account, layer: "account", subject, content, at: 1, by: "x" } as const
+      return life.runPromise(Effect.flatMap(Policies, ({ put }) => put({ ...entry, requestId: null }, null)))
+    }
+    const counted = () => {
+      const pot = { layer: "account", subject, countedAs: subject } as const
+      const { chainId, ...budget } = Rulebook.potOf(account, pot, { chain: chain(), name: "cap" }, null)
+      return life.runPromise(
+        Effect.flatMap(Budgets, ({ figures }) => Effect.orDie(figures({ chainId, ...budget }, at(), "30d")))
+      )
+    }
+    const blocked = async () =>
+      ((await life.runPromise(Figures.read)).get("topup_blocked") ?? []).flatMap(({ labels, value }) =>
+        value === 0 ? [] : [[labels.payer, labels.reason, value]]
+      )
+    await bind(rule(wei("0.9")))
+    const { principal, ...more } = stack.caller()
+    const caller = { ...more, principal: { ...principal, keyId } }
+    await life.runPromise(Endpoint.set(caller, { ...terms, chainId: chain() }))
+    await settled(life, round)
+    expect([await balance(other), await blocked()]).toEqual([wei("0.5"), []])
+    await stack.mine()
+    await expect.poll(counted, { timeout: 20_000 }).toEqual({ booked: wei("0.5"), held: 0n })
+
+    await stack.fund(other, 0n)
+    const nonce = await stack.nonce(payer)
+    for (let rounds = 0; rounds < 3; rounds++) await life.runPromise(round)
+    expect([await stack.nonce(payer), await balance(other)]).toEqual([nonce, 0n])
+    expect(await blocked()).toEqual([["accounts", "refused", 1]])
+    expect(await counted()).toEqual({ booked: wei("0.5"), held: 0n })
+
+    await bind(rule(wei("1")))
+    await settled(life, round)
+    await expect.poll(() => balance(other), { timeout: 20_000 }).toBe(wei("0.5"))
+    expect(await blocked()).toEqual([])
+    await stack.mine()
+    await expect.poll(counted, { timeout: 20_000 }).toEqual({ booked: wei("1"), held: 0n })
   })
 })
 
