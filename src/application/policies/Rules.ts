@@ -87,9 +87,10 @@ type Named = Pick<PreparedOp, "index" | "requestId"> &
 
 type UserOp = Exclude<PreparedOp, { readonly kind: "direct" }>
 
+/** An observed policy counts without bound, so that its refusals can be logged. */
 export interface Entry extends Reservation {
   readonly bound: Rulebook.Bound
-  readonly limit: bigint
+  readonly window: Window
   readonly of: Policy.Limit
 }
 
@@ -124,30 +125,65 @@ export const entriesOf = (
   expiresAt: number
 ): ReadonlyArray<Entry> =>
   bound.flatMap((each) =>
-    each.policy.mode === "observe"
-      ? []
-      : (each.policy.limits ?? []).flatMap((limit): ReadonlyArray<Entry> => {
-          const wei = Policy.amountOf(limit, spending) ?? 0n
-          if (limit.per === "op" || !Policy.isOn(limit, chainId) || wei === 0n) return []
-          // The asset ends the id: of fees the real cost is booked.
-          const kept = limit.approvals === "ignore" ? "ignore/" : ""
-          const pot = Rulebook.potOf(accountId, each, limit, wallet)
-          return [
-            {
-              ...pot,
-              name: limit.per === "request" ? `${pot.name} ${requestId}` : pot.name,
-              bound: each,
-              of: limit,
-              id: `${base}${kept}${limit.asset}`,
-              wei,
-              limit: limit.max,
-              maxOpen: null,
-              window: windowOf(limit.per),
-              expiresAt
-            }
-          ]
-        })
+    (each.policy.limits ?? []).flatMap((limit): ReadonlyArray<Entry> => {
+      const wei = Policy.amountOf(limit, spending) ?? 0n
+      if (limit.per === "op" || !Policy.isOn(limit, chainId) || wei === 0n) return []
+      // The asset ends the id: of fees the real cost is booked.
+      const kept = limit.approvals === "ignore" ? "ignore/" : ""
+      const pot = Rulebook.potOf(accountId, each, limit, wallet)
+      return [
+        {
+          ...pot,
+          name: limit.per === "request" ? `${pot.name} ${requestId}` : pot.name,
+          bound: each,
+          of: limit,
+          id: `${base}${kept}${limit.asset}`,
+          wei,
+          limit: each.policy.mode === "observe" ? null : limit.max,
+          maxOpen: null,
+          window: windowOf(limit.per),
+          expiresAt
+        }
+      ]
+    })
   )
+
+/** Logs the refusal of an observed policy; `index`: absent for a signature. */
+export const logRefusal = (
+  { requestId, index }: { readonly requestId: string; readonly index?: number },
+  { message: reason }: ElementFailure
+): Effect.Effect<void> =>
+  index === undefined
+    ? Effect.annotateLogs(Effect.logInfo("observed policy would refuse signature"), { requestId, reason })
+    : Effect.annotateLogs(Effect.logInfo("observed policy would refuse element"), {
+        requestId,
+        index,
+        reason
+      })
+
+/** Logs the refusals of observed limits that have counted these elements, in their order. */
+export const logObserved = (
+  { figures }: Pick<Budgets["Service"], "figures">,
+  counted: ReadonlyArray<Parameters<typeof logRefusal>[0] & { readonly entries: ReadonlyArray<Entry> }>,
+  now: number
+): Effect.Effect<void> =>
+  Effect.gen(function* () {
+    /** Counted by later elements, by budget. */
+    const later = new Map<string, bigint>()
+    for (const { entries, ...element } of counted.toReversed())
+      for (const entry of entries) {
+        const { bound, name, of, wei, window } = entry
+        // Limits of one request are judged before.
+        if (entry.limit !== null || of.per === "request") continue
+        const after = later.get(name) ?? 0n
+        later.set(name, after + wei)
+        const { booked, held } = yield* figures(entry, now, window)
+        const left = of.max - (held + booked - after - wei)
+        if (left >= wei) continue
+        const objection = Judgement.ofLimit(of, left > 0n ? left : 0n, wei)
+        yield* logRefusal(element, Judgement.refusalOf(bound, objection))
+      }
+  }).pipe((effect) => Effect.ignoreCause(effect, { log: "Debug" }))
 
 /** The refusal for want of room; null: there is room. */
 export const lackOf = (
@@ -155,7 +191,7 @@ export const lackOf = (
   lack: Lack | null | undefined
 ): ElementFailure | null => {
   const entry = entries.find(({ name }) => name === lack?.budget)
-  return entry === undefined || lack == null
+  return entry === undefined || entry.limit === null || lack == null
     ? null
     : Judgement.refusalOf(entry.bound, Judgement.ofLimit(entry.of, lack.available, entry.wei))
 }
@@ -239,12 +275,7 @@ const make = Effect.gen(function* () {
           if (objection === null) continue
           const failure = Judgement.refusalOf(bound, objection)
           if (bound.policy.mode === "enforce") failing.set(call.index, yield* countRefusal(failure))
-          else
-            yield* Effect.annotateLogs(Effect.logInfo("observed policy would refuse element"), {
-              requestId: asker.requestId,
-              index: call.index,
-              reason: failure.message
-            })
+          else yield* logRefusal({ requestId: asker.requestId, index: call.index }, failure)
         }
         // A refused element and its dependants take no room of their request.
         if (failing.has(call.index)) Links.failDependants(on, failing)
@@ -280,6 +311,11 @@ const make = Effect.gen(function* () {
             const failure = lackOf(entries, lacks[position])
             if (failure !== null) failing[place]?.set(op.index, yield* countRefusal(failure))
           }
+          yield* logObserved(
+            budgets,
+            groups.map(({ entries, op: { index, requestId } }) => ({ entries, index, requestId })),
+            now
+          )
           for (const [place, { asker }] of all.entries()) {
             const { calls, context } = asker
             const failed = new Map(failing[place])

@@ -93,15 +93,14 @@ export const judge = (asker: Asker): Effect.Effect<Judge, Unavailable, Budgets |
           if (found === null) continue
           const failure = Judgement.refusalOf(each, found)
           if (each.policy.mode === "enforce") return yield* Rules.countRefusal(failure)
-          yield* Effect.annotateLogs(Effect.logInfo("observed policy would refuse signature"), {
-            requestId,
-            reason: failure.message
-          })
+          yield* Rules.logRefusal({ requestId }, failure)
         }
         const base = `sign/${wallet ?? signers.join()}/${content.hash}/`
         const context = { accountId, chainId }
         const entries = Rules.entriesOf({ context, requestId }, element, base, at + heldMillis)
         const failure = yield* Effect.mapError(booked(budgets, entries), () => unavailable())
-        return failure === null ? null : yield* Rules.countRefusal(failure)
+        if (failure !== null) return yield* Rules.countRefusal(failure)
+        yield* Rules.logObserved(budgets, [{ entries, requestId }], at)
+        return null
       })
   })

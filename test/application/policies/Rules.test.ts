@@ -22,6 +22,7 @@ import * as Keccak from "../../../src/domain/primitives/Keccak.js"
 import * as Words from "../../../src/domain/primitives/Words.js"
 import * as InMemory from "../../support/journal/InMemory.js"
 import * as Make from "../../support/journal/Make.js"
+import * as Log from "../../support/Log.js"
 import * as Landings from "../../support/lanes/Landings.js"
 import { test } from "../../support/Test.js"
 import * as Time from "../../support/Time.js"
@@ -36,13 +37,17 @@ const look = 5_000
 const limit = (asset: string, max: bigint): Limit =>
   ({ name: asset, chain: chainId.toString(), asset, per: "day", max }) as Limit
 
-const boundOf = (subject: string, limits: ReadonlyArray<Limit>): Rulebook.Bound => ({
+const boundOf = (
+  subject: string,
+  limits: ReadonlyArray<Limit>,
+  mode: "enforce" | "observe"
+): Rulebook.Bound => ({
   countedAs: subject,
   layer: "account",
   subject,
   version: 1,
   policy: {
-    mode: "enforce",
+    mode,
     expiresAt: 0,
     rules: [{ name: "all", effect: "allow", match: { kinds: ["erc20.transfer", "native"] } }],
     limits
@@ -75,6 +80,7 @@ const callOf = (index = 0, dependsOn: number | null = null, amount = 100n): OpCa
 interface Options {
   readonly limits?: ReadonlyArray<Limit>
   readonly subject?: string
+  readonly mode?: "enforce" | "observe"
   /** Rules of the wallet's own policy; default: it has none. */
   readonly others?: ReadonlyArray<Rule>
   readonly hasOperatorNode?: boolean
@@ -87,6 +93,7 @@ const setting = ({
   budgets: changed = {},
   hasOperatorNode = true,
   limits = [limit(token, 150n)],
+  mode = "enforce",
   node = {},
   others,
   subject = "account"
@@ -100,7 +107,7 @@ const setting = ({
       settledDepth: 3,
       ...(hasOperatorNode && { rpc: Redacted.make("http://operator") })
     })
-    const bound = boundOf(subject, limits)
+    const bound = boundOf(subject, limits, mode)
     const ofWallet = {
       ...bound,
       subject: `wallet:${wallet}`,
@@ -307,6 +314,20 @@ describe("rules", () => {
     expect(yield* figures()).toEqual({ held: 100n, booked: 0n })
     yield* rules.release(asker.context, [opOf(1n, 0)])
     expect(yield* budgets.open(chainId)).toEqual([])
+  })
+
+  test("are logged and refuse nothing while they are observed, and count", function* () {
+    const { askerOf, figures, rules } = yield* setting({ mode: "observe" })
+    const logged = yield* Log.listen
+    const asker = askerOf([callOf(0), callOf(1)])
+    const ops = [opOf(1n, 0), opOf(2n, 1)]
+    const [made] = yield* rules.reserve([asker], [Result.succeed({ ...nothing, ops })])
+    if (made === undefined || Result.isFailure(made)) throw new Error("expected a batch")
+    expect(made.success.ops).toHaveLength(2)
+    expect(logged.map(({ annotations }) => annotations)).toMatchObject([
+      { requestId: "r1", index: 1, reason: expect.stringContaining("100 asked, 50 left") }
+    ])
+    expect(yield* figures()).toEqual({ held: 200n, booked: 0n })
   })
 
   test("leave the room of a request to the elements after a refused one", function* () {

@@ -12,6 +12,7 @@ import * as InMemory from "../../support/journal/InMemory.js"
 import * as Log from "../../support/Log.js"
 import * as Parties from "../../support/Parties.js"
 import { testOver } from "../../support/Test.js"
+import * as Time from "../../support/Time.js"
 
 const test = testOver(Layer.merge(InMemory.policies, InMemory.budgets))
 
@@ -65,13 +66,18 @@ test("a permit counts once for each signer, whatever the request", function* () 
   expect(yield* judge(two, permit(1n, "c"))).toContain("0 left")
 })
 
-test("an observed policy is logged, and counts nothing", function* () {
+test("an observed policy counts and refuses nothing: the log says what it would refuse", function* () {
   yield* put("observe")
   const logged = yield* Log.listen
-  expect(yield* judge(one, permit(10n ** 9n, "a"))).toBeNull()
-  expect(logged).toEqual([])
-  expect(yield* judge(one, permit(1n, "b", two))).toBeNull()
-  expect(logged.flatMap(({ message }) => message)).toEqual(["observed policy would refuse signature"])
+  const contents = [permit(100n, "a"), permit(1n, "b", two), permit(51n, "c")]
+  for (const content of contents) expect(yield* judge(one, content)).toBeNull()
+  expect(logged.map(({ annotations: { reason } }) => reason)).toEqual([
+    expect.stringContaining(`to ${two} is not allowed`),
+    expect.stringContaining("limit cap: 51 asked, 49 left")
+  ])
+  yield* put("enforce")
+  yield* Time.adjust(1_000)
+  expect(yield* judge(one, permit(1n, "d"))).toContain("limit cap: 1 asked, 0 left")
 })
 
 for (const method of ["reserve", "settle"] as const)
