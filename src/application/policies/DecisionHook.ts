@@ -10,6 +10,7 @@ import * as Schema from "effect/Schema"
 import * as Semaphore from "effect/Semaphore"
 import * as StandardWebhook from "../../domain/crypto/StandardWebhook.js"
 import * as Gas from "../../domain/erc4337/gas/Gas.js"
+import * as Json from "../../domain/json/Json.js"
 import type * as Movements from "../../domain/policy/Movements.js"
 import { Lru } from "../../domain/primitives/Lru.js"
 import type { ChainFacts } from "../chain/ChainFacts.js"
@@ -110,13 +111,11 @@ const freshMillis = 500
 
 const Verdict = Schema.Literals(["allow", "refuse"])
 
-const Answer = Schema.fromJsonString(
-  Schema.Struct({
-    decision: Verdict,
-    reason: Schema.optionalKey(Schema.String.check(Schema.isMaxLength(200))),
-    elements: Schema.optionalKey(Schema.Array(Schema.Struct({ index: Schema.Int, decision: Verdict })))
-  })
-)
+const Answer = Schema.Struct({
+  decision: Verdict,
+  reason: Schema.optionalKey(Schema.String.check(Schema.isMaxLength(200))),
+  elements: Schema.optionalKey(Schema.Array(Schema.Struct({ index: Schema.Int, decision: Verdict })))
+})
 
 const isPayment = ({ amount, kind }: Movements.Movement): boolean => kind === "call" || amount !== 0n
 
@@ -207,7 +206,9 @@ const make = Effect.gen(function* () {
           ({ status }) => new DeliveryFailure({ message: `it answered ${status}` })
         ),
         Effect.flatMap(({ body }) =>
-          Schema.decodeEffect(Answer)(body, { onExcessProperty: "error" }).pipe(
+          // Of a name that occurs twice, JSON.parse would take the last value.
+          Effect.fromResult(Json.parse(body, Json.unbounded)).pipe(
+            Effect.flatMap((json) => Schema.decodeUnknownEffect(Answer)(json, { onExcessProperty: "error" })),
             Effect.filterOrFail((answer) =>
               (answer.elements ?? []).every((each) => elements.some(({ index }) => index === each.index))
             ),

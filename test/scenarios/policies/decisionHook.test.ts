@@ -169,6 +169,10 @@ describe("without a valid answer of a decision hook, nothing is sent: the receiv
       Decider.json({ decision: "allow", reason: "x".repeat(201) })
     ],
     ["answers no JSON", (response) => void response.writeHead(200).end("allow")],
+    [
+      "decides twice",
+      (response) => void response.writeHead(200).end('{"decision":"refuse","decision":"allow"}')
+    ],
     ["asks for approval", Decider.json({ decision: "ask", ask: { group: "finance", need: 1 } })],
     [
       "decides about an unknown element",
