@@ -3,14 +3,14 @@ import * as Promises from "castellan/promise"
 import * as Effect from "effect/Effect"
 import { computeAddress } from "ethers"
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest"
-import { keyOf, type Stack, startStack } from "./support/stack/Stack.js"
+import { keyOf, startStack } from "./support/stack/Stack.js"
+import { use } from "./support/Use.js"
 
 /** Runs the program of docs/library.md. */
 
-let stack: Stack
+const stack = use(() => startStack({ entryPoint: "v0.8" }))
 
 beforeAll(async () => {
-  stack = await startStack({ entryPoint: "v0.8" })
   const environment = {
     RPC: stack.anvil.url,
     FACTORY: stack.suite.factory,
@@ -23,7 +23,6 @@ beforeAll(async () => {
 })
 afterAll(async () => {
   vi.unstubAllEnvs()
-  await stack.stop()
 })
 
 describe("the program of docs/library.md", () => {

@@ -1,5 +1,6 @@
 import { AbiCoder, keccak256 } from "ethers"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { use } from "../support/Use.js"
 import * as Build from "./support/Build.js"
 import * as Fault from "./support/Fault.js"
 import type { Scenario } from "./support/Scenario.js"
@@ -47,14 +48,12 @@ const scenario: Scenario = {
 }
 
 describe("a judgement", () => {
-  let world: World.World
+  const world = use(World.start)
   let build: Build.Build
   beforeAll(async () => {
     build = await Build.make()
-    world = await World.start()
   })
   afterAll(async () => {
-    await world.stop()
     build.remove()
   })
 

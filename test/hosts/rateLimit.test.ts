@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { afterAll, beforeAll, describe, expect, it } from "@effect/vitest"
+import { afterAll, describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import { ask, make, until } from "../support/accounts/Castellan.js"
@@ -9,15 +9,12 @@ import * as Postgres from "../support/postgres/Postgres.js"
 import * as PostgresServer from "../support/postgres/Server.js"
 import * as CommandLine from "../support/process/CommandLine.js"
 import * as RedisServer from "../support/redis/Redis.js"
+import { use } from "../support/Use.js"
 
 const folder = mkdtempSync(join(tmpdir(), "castellan-limits-"))
 const databases = Postgres.perFile()
-let redis: RedisServer.Server
-beforeAll(async () => {
-  redis = await RedisServer.start()
-})
+const redis = use(RedisServer.start)
 afterAll(async () => {
-  await redis.stop()
   rmSync(folder, { recursive: true, force: true })
 })
 

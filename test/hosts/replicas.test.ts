@@ -8,15 +8,12 @@ import { ask, type Castellan, make, until } from "../support/accounts/Castellan.
 import * as Postgres from "../support/postgres/Postgres.js"
 import * as CommandLine from "../support/process/CommandLine.js"
 import * as RedisServer from "../support/redis/Redis.js"
+import { use } from "../support/Use.js"
 
 const folder = mkdtempSync(join(tmpdir(), "castellan-replicas-"))
 const databases = Postgres.perFile()
-let redis: RedisServer.Server
-beforeAll(async () => {
-  redis = await RedisServer.start()
-})
+const redis = use(RedisServer.start)
 afterAll(async () => {
-  await redis.stop()
   rmSync(folder, { recursive: true, force: true })
 })
 

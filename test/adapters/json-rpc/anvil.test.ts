@@ -7,13 +7,14 @@ import { type ChainClient, ChainRpc } from "../../../src/application/ports/chain
 import * as Transaction from "../../../src/domain/evm/Transaction.js"
 import * as Address from "../../../src/domain/primitives/Address.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
-import { type Anvil, startAnvil } from "../../../src/hosts/cli/dev/Anvil.js"
+import { startAnvil } from "../../../src/hosts/cli/dev/Anvil.js"
 import { NodeProvider } from "../../../src/hosts/cli/support/NodeProvider.js"
 import { chainRpcSuite } from "../../ports/ChainRpc.suite.js"
 import { echo, echoCode, funded, minedReceipt, sign } from "../../support/ChainScript.js"
 import { acme } from "../../support/NamedBy.js"
+import { use } from "../../support/Use.js"
 
-let anvil: Anvil
+const anvil = use(startAnvil)
 let exchanges: Array<ReadonlyArray<string>> = []
 
 const runtime = ManagedRuntime.make(
@@ -24,14 +25,12 @@ const runtime = ManagedRuntime.make(
 )
 
 beforeAll(async () => {
-  anvil = await startAnvil()
   const provider = new NodeProvider(anvil.url, anvil.chainId, { staticNetwork: true })
   await provider.send("anvil_setCode", [echo, echoCode])
   provider.destroy()
 })
 afterAll(async () => {
   await runtime.dispose()
-  await anvil.stop()
 })
 beforeEach(() => {
   exchanges = []

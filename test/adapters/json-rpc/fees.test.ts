@@ -1,18 +1,18 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import { afterAll, beforeAll } from "vitest"
 import * as JsonRpcChain from "../../../src/adapters/json-rpc/node/ChainRpc.js"
 import * as NodeFees from "../../../src/adapters/json-rpc/node/NodeFees.js"
 import type { ChainClient } from "../../../src/application/ports/chain/ChainRpc.js"
 import * as Transaction from "../../../src/domain/evm/Transaction.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as Keccak from "../../../src/domain/primitives/Keccak.js"
-import { type Anvil, startAnvil } from "../../../src/hosts/cli/dev/Anvil.js"
+import { startAnvil } from "../../../src/hosts/cli/dev/Anvil.js"
 import { funded, fundedKey, minedReceipt } from "../../support/ChainScript.js"
 import { callsOf, json } from "../../support/HostileNode.js"
 import { acme } from "../../support/NamedBy.js"
 import * as SetClock from "../../support/SetClock.js"
 import * as Time from "../../support/Time.js"
+import { use } from "../../support/Use.js"
 import { block, connect, http, reasonOf } from "./support.js"
 
 const old = { ...block, baseFeePerGas: undefined }
@@ -230,11 +230,7 @@ describe("the fees of a chain without a base fee", () => {
 })
 
 describe("anvil before London", () => {
-  let anvil: Anvil
-  beforeAll(async () => {
-    anvil = await startAnvil({ args: ["--hardfork", "berlin", "--gas-price", "7000000000"] })
-  })
-  afterAll(() => anvil.stop())
+  const anvil = use(() => startAnvil({ args: ["--hardfork", "berlin", "--gas-price", "7000000000"] }))
 
   it.live("anvil before London takes a legacy transaction at its gas price, and refuses type 2", () =>
     Effect.gen(function* () {

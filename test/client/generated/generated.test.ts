@@ -7,6 +7,7 @@ import ts from "typescript"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import * as DevService from "../../support/http/DevService.js"
 import { root } from "../../support/process/Program.js"
+import { use } from "../../support/Use.js"
 
 const folder = mkdtempSync(join(tmpdir(), "castellan-generated-"))
 /** Fields with a default are optional in a request: --default-non-nullable=false on the command line. */
@@ -14,9 +15,8 @@ const options = { defaultNonNullable: false }
 
 const source = join(folder, "tour.ts")
 
-let service: DevService.DevService
+const service = use(DevService.start)
 beforeAll(async () => {
-  service = await DevService.start()
   const document = await (await fetch(`${service.info.baseUrl}/openapi.json`)).text()
   writeFileSync(join(folder, "schema.ts"), astToString(await openapiTypes(document, options)))
   writeFileSync(source, readFileSync(fileURLToPath(new URL("tour.ts", import.meta.url))))
@@ -24,7 +24,6 @@ beforeAll(async () => {
   symlinkSync(join(root, "node_modules"), join(folder, "node_modules"))
 })
 afterAll(async () => {
-  await service?.stop()
   rmSync(folder, { recursive: true })
 })
 

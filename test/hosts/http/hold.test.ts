@@ -1,27 +1,24 @@
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { beforeAll, describe, expect, it } from "vitest"
 import { posts } from "../../support/http/Contract.js"
 import * as MemoryService from "../../support/http/MemoryService.js"
+import { use } from "../../support/Use.js"
 import * as Holding from "./Holding.js"
 import { addressOf, hex, most } from "./Holding.js"
 
 const MiB = 2 ** 20
 const { place } = MemoryService
 
-let holding: Holding.Holding
+const holding = use(Holding.start)
 
 /** Sets the node's reply to a method, as JSON. */
 const says = (next: Holding.Says) => holding.says(next)
 
-beforeAll(async () => {
-  holding = await Holding.start()
-})
 /** Warms up the compiler. */
 beforeAll(async () => {
   const few = Buffer.from(JSON.stringify(addressesData(2_000)))
   says((method) => (method === "eth_call" ? few : block))
   for (let index = 0; index < 3; index++) await holding.ask("/read", JSON.stringify(reads(3, "(address[])")))
 }, 60_000)
-afterAll(() => holding.stop())
 
 const held: Holding.Holding["held"] = (path, bodies) => holding.held(path, bodies)
 

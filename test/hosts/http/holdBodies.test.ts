@@ -1,18 +1,17 @@
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { beforeAll, describe, expect, it } from "vitest"
 import * as Address from "../../../src/domain/primitives/Address.js"
 import { endpoints, exampleOf } from "../../support/http/Contract.js"
 import { place } from "../../support/http/MemoryService.js"
+import { use } from "../../support/Use.js"
 import * as Holding from "./Holding.js"
 import { most } from "./Holding.js"
 
 const MiB = 2 ** 20
 
-let holding: Holding.Holding
+const holding = use(Holding.start)
 beforeAll(async () => {
-  holding = await Holding.start()
   holding.says(() => Buffer.from("[]"))
 })
-afterAll(() => holding.stop())
 
 /** Distinct mixed-case addresses, computed once. */
 const addresses = Array.from({ length: 22_000 }, (_, index) =>

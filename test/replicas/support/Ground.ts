@@ -3,9 +3,10 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
-import { afterAll, afterEach, beforeAll } from "vitest"
+import { afterAll, afterEach } from "vitest"
 import * as World from "../../faults/support/World.js"
 import * as Postgres from "../../support/postgres/Postgres.js"
+import { use } from "../../support/Use.js"
 import * as Rig from "./Rig.js"
 
 /** The base of one test file's services: a chain, a PostgreSQL and a folder. */
@@ -29,16 +30,12 @@ export const perFile = (): Ground => {
   const databases = Postgres.perFile()
   const folder = mkdtempSync(join(tmpdir(), "castellan-replicas-"))
   const rigs: Array<Rig.Rig> = []
-  let world: World.World
-  beforeAll(async () => {
-    world = await World.start()
-  })
+  const world = use(World.start)
   afterEach(async () => {
     await world.send("evm_setAutomine", true)
     await Promise.all(rigs.splice(0).map(({ endAll }) => endAll()))
   })
   afterAll(async () => {
-    await world.stop()
     rmSync(folder, { recursive: true })
   })
   return {

@@ -1,8 +1,9 @@
 import { fileURLToPath } from "node:url"
 import { buildSync } from "esbuild"
-import { afterAll, beforeAll, describe, expect, test } from "vitest"
+import { beforeAll, describe, expect, test } from "vitest"
 import type * as Client from "../../../src/client/Client.js"
 import * as DevService from "../../support/http/DevService.js"
+import { use } from "../../support/Use.js"
 import * as Browser from "./Browser.js"
 
 /** `castellan/client` in a page, bundled for browsers. */
@@ -19,22 +20,15 @@ const bundled = (): string => {
   return `${outputFiles[0]?.text};globalThis.castellan = castellan`
 }
 
-let service: DevService.DevService
-let browser: Browser.Browser
+const service = use(DevService.start, 120_000)
+const browser = use(Browser.start, 120_000)
 
 beforeAll(async () => {
-  service = await DevService.start()
   const [wallet] = await service.create("in a page")
   await (await service.token.getFunction("mint")(wallet, 100n)).wait()
-  browser = await Browser.start()
   await browser.page.goto(`${service.info.baseUrl}/docs`)
   await browser.page.evaluate(bundled())
 }, 120_000)
-
-afterAll(async () => {
-  await browser?.stop()
-  await service?.stop()
-})
 
 const given = () => ({
   options: { baseUrl: service.info.baseUrl, apiKey: service.info.apiKeys.pro },

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest"
 import { devKeys } from "../../../src/hosts/cli/dev/DevKeys.js"
 import * as DevService from "../../support/http/DevService.js"
 import * as Port from "../../support/process/Port.js"
+import { use } from "../../support/Use.js"
 import * as Accessibility from "./Accessibility.js"
 import * as Browser from "./Browser.js"
 
@@ -10,7 +11,7 @@ const token = "an operator's token of the console"
 const recipient = "0x000000000000000000000000000000000000dEaD"
 
 let service: DevService.DevService
-let browser: Browser.Browser
+const browser = use(Browser.start, 120_000)
 let console_: string
 
 beforeAll(async () => {
@@ -24,11 +25,9 @@ beforeAll(async () => {
   })
   const [wallet] = await service.create("console")
   await (await service.token.getFunction("mint")(wallet, 100n)).wait()
-  browser = await Browser.start()
 }, 120_000)
 
 afterAll(async () => {
-  await browser?.stop()
   await service?.stop()
 })
 

@@ -1,7 +1,8 @@
 import { Contract, dataSlice } from "ethers"
-import { afterAll, beforeAll, describe, expect, test } from "vitest"
+import { describe, expect, test } from "vitest"
 import { playgroundOf } from "../../../src/hosts/cli/dev/DevStack.js"
 import * as DevService from "../../support/http/DevService.js"
+import { use } from "../../support/Use.js"
 import * as Accessibility from "./Accessibility.js"
 import * as Browser from "./Browser.js"
 
@@ -9,18 +10,8 @@ const walletAbi = [
   "function configuration() view returns (tuple(uint8 custody, uint8 threshold, address[] owners, tuple(bytes32 x, bytes32 y)[] passkeys) config, uint64 configNonce)"
 ]
 
-let service: DevService.DevService
-let browser: Browser.Browser
-
-beforeAll(async () => {
-  service = await DevService.start()
-  browser = await Browser.start()
-})
-
-afterAll(async () => {
-  await browser?.stop()
-  await service?.stop()
-})
+const service = use(DevService.start)
+const browser = use(Browser.start)
 
 const balance = async (of: string) => BigInt(await service.token.getFunction("balanceOf")(of))
 

@@ -1,20 +1,11 @@
-import { afterAll, beforeAll, describe, expect, test } from "vitest"
+import { describe, expect, test } from "vitest"
 import * as DevService from "../../support/http/DevService.js"
+import { use } from "../../support/Use.js"
 import * as Accessibility from "./Accessibility.js"
 import * as Browser from "./Browser.js"
 
-let service: DevService.DevService
-let browser: Browser.Browser
-
-beforeAll(async () => {
-  service = await DevService.start()
-  browser = await Browser.start()
-})
-
-afterAll(async () => {
-  await browser?.stop()
-  await service?.stop()
-})
+const service = use(DevService.start)
+const browser = use(Browser.start)
 
 /** The page as a first visitor sees it. */
 const open = async () => {

@@ -1,26 +1,20 @@
 import { AbiCoder, Interface, id, toBeHex, zeroPadValue } from "ethers"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { beforeAll, describe, expect, it } from "vitest"
 import { first } from "../../support/http/DevService.js"
 import { documented } from "../../support/http/Examples.js"
 import { aloneInFile } from "../../support/http/SharedService.js"
-import {
-  type Answer,
-  type Fault,
-  type FaultyNode,
-  refusal,
-  startFaultyNode
-} from "../../support/stack/FaultyNode.js"
+import { type Answer, type Fault, refusal, startFaultyNode } from "../../support/stack/FaultyNode.js"
+import { use } from "../../support/Use.js"
 
 /** Valid and invalid event requests, and node replies, over HTTP. */
 
 const service = aloneInFile()
-let node: FaultyNode
+const node = use(() => startFaultyNode(service.info.rpc))
 let minted: ReadonlyArray<string>
 const owners = [`0x${"a1".repeat(20)}`, `0x${"b2".repeat(20)}`] as const
 const erc20 = "event Transfer(address indexed from, address indexed to, uint256 value)"
 
 beforeAll(async () => {
-  node = await startFaultyNode(service.info.rpc)
   const [, , , , , , , , from] = await service.provider.send("eth_accounts", [])
   const token = new Interface(["function mint(address,uint256)"])
   const hashes: Array<string> = []
@@ -43,9 +37,6 @@ beforeAll(async () => {
     hashes.push(hash)
   }
   minted = hashes
-})
-afterAll(async () => {
-  await node.stop()
 })
 
 const query = (rest: object): object => ({

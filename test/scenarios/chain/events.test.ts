@@ -1,10 +1,11 @@
 import type { ParamType } from "ethers/abi"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { beforeAll, describe, expect, it } from "vitest"
 import * as CountingProxy from "../../../tools/CountingProxy.js"
 import { type Vendor, vendors } from "../../application/chain/logs/Vendors.js"
-import { type Proxy, startProxy } from "../../support/http/Proxy.js"
+import { startProxy } from "../../support/http/Proxy.js"
 import { aloneInFile } from "../../support/http/SharedService.js"
-import { type Fault, type FaultyNode, startFaultyNode } from "../../support/stack/FaultyNode.js"
+import { type Fault, startFaultyNode } from "../../support/stack/FaultyNode.js"
+import { use } from "../../support/Use.js"
 import * as EventChain from "./Chain.js"
 
 /** 10,000 events over 5,000 blocks; the service's answer must equal a scan of every block. */
@@ -22,16 +23,10 @@ interface Found {
 const service = aloneInFile()
 let chain: EventChain.EventChain
 /** A faulty node behind a counting proxy. */
-let node: FaultyNode
-let proxy: Proxy
+const node = use(() => startFaultyNode(service.info.rpc))
+const proxy = use(() => startProxy(node.url))
 beforeAll(async () => {
   chain = await EventChain.build(service.info.rpc)
-  node = await startFaultyNode(service.info.rpc)
-  proxy = await startProxy(node.url)
-})
-afterAll(async () => {
-  await proxy.stop()
-  await node.stop()
 })
 
 type Query = Readonly<Record<string, unknown>>

@@ -1,21 +1,18 @@
 import { id, Wallet } from "ethers"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { describe, expect, it } from "vitest"
 import * as Authenticator from "../../support/custody/Authenticator.js"
 import * as Journey from "../../support/custody/Journey.js"
-import { type Stack, startStack } from "../../support/stack/Stack.js"
+import { startStack } from "../../support/stack/Stack.js"
 import { assertion, configOf, ecdsa, indexIn } from "../../support/suite/Keys.js"
 import { mixedProof } from "../../support/suite/Layouts.js"
+import { use } from "../../support/Use.js"
 
 const owners = Array.from({ length: 16 }, (_, n) => new Wallet(id(`owner ${n}`)))
 const authenticators = Array.from({ length: 16 }, () => Authenticator.make())
 const passkeys = authenticators.map(({ passkey }) => passkey)
 const config = configOf(4, owners, passkeys, 32)
 
-let stack: Stack
-beforeAll(async () => {
-  stack = await startStack()
-})
-afterAll(() => stack.stop())
+const stack = use(startStack)
 
 describe("the largest wallet, 32 of 32", () => {
   it("the largest wallet is created, and executes with all of its validators", async () => {

@@ -1,5 +1,5 @@
 import { concat, id, Wallet } from "ethers"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { describe, expect, it } from "vitest"
 import * as TransactSigner from "../../../src/application/endpoints/operations/TransactSigner.js"
 import * as Authenticator from "../../support/custody/Authenticator.js"
 import * as Journey from "../../support/custody/Journey.js"
@@ -8,17 +8,14 @@ import { at } from "../../support/suite/Chain.js"
 import { assertion, configOf, ecdsa, indexIn } from "../../support/suite/Keys.js"
 import { type Config, mixedProof } from "../../support/suite/Layouts.js"
 import { configurationOf } from "../../support/suite/Ops.js"
+import { use } from "../../support/Use.js"
 
 /** Signatures collected under one configuration of a wallet, and their use under the next. */
 
 const [own, spare, alice] = [keyOf(1), keyOf(6), new Wallet(id("alice"))]
 const ether = 10n ** 18n
 
-let stack: Stack
-beforeAll(async () => {
-  stack = await startStack()
-})
-afterAll(() => stack.stop())
+const stack = use(startStack)
 
 const configType = "(uint8,uint8,address[],(bytes32,bytes32)[])"
 const parametersOf = ({ custody, owners, passkeys, threshold }: Config) => [

@@ -1,13 +1,14 @@
 import * as Effect from "effect/Effect"
 import { id, Wallet } from "ethers"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { beforeAll, describe, expect, it } from "vitest"
 import { SystemSigners } from "../../../src/application/ports/Signers.js"
 import * as Address from "../../../src/domain/primitives/Address.js"
 import { entryPointVersions } from "../../../src/hosts/cli/deploy/EntryPoints.js"
 import * as Authenticator from "../../support/custody/Authenticator.js"
 import * as Journey from "../../support/custody/Journey.js"
-import { keyOf, type Stack, startStack } from "../../support/stack/Stack.js"
+import { keyOf, startStack } from "../../support/stack/Stack.js"
 import { configOf } from "../../support/suite/Keys.js"
+import { use } from "../../support/Use.js"
 
 const ether = 10n ** 18n
 const alice = new Wallet(id("alice"))
@@ -20,13 +21,11 @@ const second = keyOf(6)
 const firstRef = { clientId: "dev", versionId: "1" }
 const secondRef = { clientId: "dev", versionId: "2" }
 
-let stack: Stack
+const stack = use(startStack)
 let journey: Journey.Journey
 beforeAll(async () => {
-  stack = await startStack()
   journey = Journey.make(stack, "v0.7")
 })
-afterAll(() => stack.stop())
 
 const passkeys = [base64(tablet.spki), base64(phone.spki)]
 

@@ -1,24 +1,23 @@
 import type * as Effect from "effect/Effect"
 import { concat, id, Wallet } from "ethers"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { beforeAll, describe, expect, it } from "vitest"
 import type { Executed } from "../../../src/application/answers/TransactionResult.js"
 import type { Failure } from "../../../src/application/failures/Failure.js"
 import type { Operation } from "../../../src/application/prepare/Operation.js"
 import * as Authenticator from "../../support/custody/Authenticator.js"
 import * as Journey from "../../support/custody/Journey.js"
-import { keyOf, type Ports, type Stack, startStack } from "../../support/stack/Stack.js"
+import { keyOf, type Ports, startStack } from "../../support/stack/Stack.js"
 import { assertion, configOf, ecdsa, indexIn, newPasskey, personal } from "../../support/suite/Keys.js"
 import { type Config, mixedProof } from "../../support/suite/Layouts.js"
+import { use } from "../../support/Use.js"
 
 /** Authorised signers of each custody; sponsor/entryPoints covers sponsored wallets on the other EntryPoints. */
 
-let stack: Stack
+const stack = use(startStack)
 let journey: Journey.Journey
 beforeAll(async () => {
-  stack = await startStack()
   journey = Journey.make(stack, "v0.7")
 })
-afterAll(() => stack.stop())
 
 const [own, spare, alice, mallory] = [keyOf(1), keyOf(6), new Wallet(id("alice")), new Wallet(id("mallory"))]
 const [phone, tablet] = [Authenticator.make(), Authenticator.make()]

@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
 import { id, Wallet } from "ethers"
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
+import { afterEach, beforeAll, describe, expect, it } from "vitest"
 import * as Capabilities from "../../../src/application/chain/Capabilities.js"
 import * as EstimateGas from "../../../src/application/endpoints/operations/EstimateGas.js"
 import * as ExecuteOperations from "../../../src/application/endpoints/operations/ExecuteOperations.js"
@@ -8,8 +8,9 @@ import * as PasskeyHash from "../../../src/application/endpoints/operations/Pass
 import { ChainRpc } from "../../../src/application/ports/chain/ChainRpc.js"
 import * as Authenticator from "../../support/custody/Authenticator.js"
 import * as Journey from "../../support/custody/Journey.js"
-import { type Stack, startStack } from "../../support/stack/Stack.js"
+import { startStack } from "../../support/stack/Stack.js"
 import { ecdsa } from "../../support/suite/Keys.js"
+import { use } from "../../support/Use.js"
 
 /** Address where the wallets expect the P-256 precompile; chains before Osaka have none there. */
 const place = `0x${"100".padStart(40, "0")}`
@@ -20,7 +21,7 @@ const codes = [
   ["answers more than a word", "0x600160005260406000f3"]
 ] as const
 
-let stack: Stack
+const stack = use(() => startStack({ anvil: ["--hardfork", "prague"] }))
 let journey: Journey.Journey
 const alice = new Wallet(id("alice"))
 const phone = Authenticator.make()
@@ -43,14 +44,12 @@ const p256 = () =>
   )
 
 beforeAll(async () => {
-  stack = await startStack({ anvil: ["--hardfork", "prague"] })
   journey = Journey.make(stack, "v0.7")
   wallets[1] = await journey.created({ salt: "no passkey", walletCustody: 1 })
   for (const custody of [2, 4, 5] as const)
     wallets[custody] = await journey.created(accountOf(`${custody}`, custody))
 })
 afterEach(() => put("0x"))
-afterAll(() => stack.stop())
 
 const refused = {
   code: "passkeys_forgeable",

@@ -1,10 +1,11 @@
 import { randomBytes } from "node:crypto"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { describe, expect, it } from "vitest"
 import * as WebAuthn from "../../../src/domain/signature/WebAuthn.js"
 import { entryPointVersions } from "../../../src/hosts/cli/deploy/EntryPoints.js"
 import * as Authenticator from "../../support/custody/Authenticator.js"
 import * as Journey from "../../support/custody/Journey.js"
-import { type Stack, startStack } from "../../support/stack/Stack.js"
+import { startStack } from "../../support/stack/Stack.js"
+import { use } from "../../support/Use.js"
 
 /** The longest client data that the service accepts, in the member order that costs wallets most. */
 const costliest = (filled: (length: number) => string) => ({
@@ -20,13 +21,9 @@ describe.each([
   ["with", []],
   ["without", ["--hardfork", "prague"]]
 ] as const)("%s the P-256 precompile", (_, anvil) => {
-  let stack: Stack
+  const stack = use(() => startStack({ anvil }))
   const phone = Authenticator.make()
   const tablet = Authenticator.make()
-  beforeAll(async () => {
-    stack = await startStack({ anvil })
-  })
-  afterAll(() => stack.stop())
 
   it.each(entryPointVersions)(
     "an op without a gas buffer pays for the largest assertion on EntryPoint %s",

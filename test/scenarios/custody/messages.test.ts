@@ -1,25 +1,24 @@
 import * as Effect from "effect/Effect"
 import { AbiCoder, dataSlice, hashMessage, id, TypedDataEncoder, Wallet } from "ethers"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { beforeAll, describe, expect, it } from "vitest"
 import * as SignMessage from "../../../src/application/endpoints/signing/SignMessage.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as Authenticator from "../../support/custody/Authenticator.js"
 import * as Journey from "../../support/custody/Journey.js"
-import { Address, keyOf, type Stack, startStack } from "../../support/stack/Stack.js"
+import { Address, keyOf, startStack } from "../../support/stack/Stack.js"
 import { assertion, configOf, ecdsa, indexIn, personal } from "../../support/suite/Keys.js"
 import { type Config, mixedProof } from "../../support/suite/Layouts.js"
 import { mined } from "../../support/suite/Receipt.js"
 import * as UniversalValidator from "../../support/suite/UniversalValidator.js"
+import { use } from "../../support/Use.js"
 
 /** Messages signed as wallets; judged by viem's universal validator on the chain. */
 
-let stack: Stack
+const stack = use(startStack)
 let journey: Journey.Journey
 beforeAll(async () => {
-  stack = await startStack()
   journey = Journey.make(stack, "v0.7")
 })
-afterAll(() => stack.stop())
 
 const [own, spare, alice, mallory] = [keyOf(1), keyOf(6), new Wallet(id("alice")), new Wallet(id("mallory"))]
 const [phone, tablet] = [Authenticator.make(), Authenticator.make()]

@@ -1,19 +1,16 @@
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { describe, expect, it } from "vitest"
 import * as TransactSigner from "../../../src/application/endpoints/operations/TransactSigner.js"
 import * as Authenticator from "../../support/custody/Authenticator.js"
 import * as Journey from "../../support/custody/Journey.js"
-import { type Address, keyOf, type Stack, startStack } from "../../support/stack/Stack.js"
+import { type Address, keyOf, startStack } from "../../support/stack/Stack.js"
 import { configOf } from "../../support/suite/Keys.js"
 import type { Config } from "../../support/suite/Layouts.js"
+import { use } from "../../support/Use.js"
 
 const [own, spare] = [keyOf(1), keyOf(6)]
 const base64 = ({ spki }: Authenticator.Authenticator) => spki.toString("base64")
 
-let stack: Stack
-beforeAll(async () => {
-  stack = await startStack()
-})
-afterAll(() => stack.stop())
+const stack = use(startStack)
 
 const configType = "(uint8,uint8,address[],(bytes32,bytes32)[])"
 const parametersOf = ({ custody, owners, passkeys, threshold }: Config) => [

@@ -1,17 +1,14 @@
 import { id, Wallet } from "ethers"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { describe, expect, it } from "vitest"
 import * as Authenticator from "../../support/custody/Authenticator.js"
 import * as Journey from "../../support/custody/Journey.js"
-import { type Stack, startStack } from "../../support/stack/Stack.js"
+import { startStack } from "../../support/stack/Stack.js"
 import { assertion, configOf, ecdsa, indexIn } from "../../support/suite/Keys.js"
 import { mixedProof } from "../../support/suite/Layouts.js"
+import { use } from "../../support/Use.js"
 
 /** Before Osaka, 0x100 has no precompile: wallets verify P-256 in Solidity. */
-let stack: Stack
-beforeAll(async () => {
-  stack = await startStack({ anvil: ["--hardfork", "prague"] })
-})
-afterAll(() => stack.stop())
+const stack = use(() => startStack({ anvil: ["--hardfork", "prague"] }))
 
 const alice = new Wallet(id("alice"))
 const [phone, tablet] = [Authenticator.make(), Authenticator.make()]

@@ -8,22 +8,21 @@ import { devKeys } from "../../../src/hosts/cli/dev/DevKeys.js"
 import * as Server from "../../support/postgres/Server.js"
 import type { Finished } from "../../support/process/Finished.js"
 import * as Port from "../../support/process/Port.js"
+import { use } from "../../support/Use.js"
 import * as Guides from "./Guides.js"
 
 const folder = mkdtempSync(join(tmpdir(), "castellan-guides-"))
 /** Each transaction gets a block immediately, and blocks continue without one: no script of a guide waits forever. */
 const blocks = { blockTime: 1, args: ["--mixed-mining"] }
 let anvil: Anvil
-let postgres: Server.Server
+const postgres = use(Server.start)
 
 beforeAll(async () => {
   await Guides.prepare(folder)
   anvil = await startAnvil({ chainId: 80_002, ...blocks })
-  postgres = await Server.start()
 })
 afterAll(async () => {
   await anvil.stop()
-  await postgres.stop()
   rmSync(folder, { recursive: true })
 })
 

@@ -7,28 +7,25 @@ import { Contract, computeAddress, Wallet } from "ethers"
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest"
 import { entryPoints } from "../../../src/hosts/cli/deploy/EntryPoints.js"
 import { suiteOf } from "../../../src/hosts/cli/deploy/Suite.js"
-import { type Anvil, startAnvil } from "../../../src/hosts/cli/dev/Anvil.js"
+import { startAnvil } from "../../../src/hosts/cli/dev/Anvil.js"
 import { devKeys } from "../../../src/hosts/cli/dev/DevKeys.js"
 import { NodeProvider } from "../../../src/hosts/cli/support/NodeProvider.js"
 import * as Wiring from "../../../src/hosts/Wiring.js"
+import { use } from "../../support/Use.js"
 import * as Guides from "./Guides.js"
 import * as Snippets from "./Snippets.js"
 
 /** Commands and programs of pages other than guides. test/house/snippets.test.ts lists those that run here. */
 
 const folder = mkdtempSync(join(tmpdir(), "castellan-snippets-"))
-let anvil: Anvil
+const anvil = use(() => startAnvil({}))
 /** Of the chain that examples name. */
-let base: Anvil
+const base = use(() => startAnvil({ chainId: 8_453 }))
 
 beforeAll(async () => {
   await Guides.prepare(folder)
-  anvil = await startAnvil({})
-  base = await startAnvil({ chainId: 8_453 })
 })
 afterAll(async () => {
-  await anvil.stop()
-  await base.stop()
   rmSync(folder, { recursive: true })
 })
 

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from "@effect/vitest"
+import { describe, expect, it } from "@effect/vitest"
 import * as Result from "effect/Result"
 import { concat } from "ethers"
 import * as fc from "fast-check"
@@ -10,7 +10,7 @@ import * as Custody from "../../../src/domain/wallet/Custody.js"
 import * as Passkey from "../../../src/domain/wallet/Passkey.js"
 import * as WalletConfig from "../../../src/domain/wallet/WalletConfig.js"
 import { type Answer, respond } from "../../support/passkeys/Authenticator.js"
-import { at, type Chain, devKey, startChain } from "../../support/suite/Chain.js"
+import { at, devKey, startChain } from "../../support/suite/Chain.js"
 import {
   assertionOf,
   configOf,
@@ -22,12 +22,9 @@ import {
   personal
 } from "../../support/suite/Keys.js"
 import { type Config, mixedProof } from "../../support/suite/Layouts.js"
+import { use } from "../../support/Use.js"
 
-let chain: Chain
-beforeAll(async () => {
-  chain = await startChain()
-})
-afterAll(() => chain?.stop())
+const chain = use(startChain)
 
 const owners = [devKey(20), devKey(21), devKey(22)]
 const passkeys = [newPasskey(), newPasskey()]

@@ -8,19 +8,19 @@ import * as Address from "../../../src/domain/primitives/Address.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as Keccak from "../../../src/domain/primitives/Keccak.js"
 import { deployEntryPoints } from "../../../src/hosts/cli/deploy/EntryPoints.js"
-import { type Anvil, startAnvil } from "../../../src/hosts/cli/dev/Anvil.js"
+import { startAnvil } from "../../../src/hosts/cli/dev/Anvil.js"
 import { NodeProvider } from "../../../src/hosts/cli/support/NodeProvider.js"
 import { op } from "../../domain/generators.js"
 import { devKey } from "../../support/suite/Chain.js"
+import { use } from "../../support/Use.js"
 
 /** Not the chain id of the other tests: a hash that forgets the chain would not show on one chain. */
 const chainId = 80_002
 
-let anvil: Anvil
+const anvil = use(() => startAnvil({ chainId }))
 let provider: JsonRpcProvider
 
 beforeAll(async () => {
-  anvil = await startAnvil({ chainId })
   provider = new NodeProvider(anvil.url, chainId, {
     staticNetwork: true,
     cacheTimeout: -1,
@@ -32,7 +32,6 @@ beforeAll(async () => {
 
 afterAll(async () => {
   provider?.destroy()
-  await anvil?.stop()
 })
 
 const structs = {

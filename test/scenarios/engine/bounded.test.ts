@@ -1,6 +1,7 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
-import { type Fault, type FaultyNode, refusal, startFaultyNode } from "../../support/stack/FaultyNode.js"
+import { afterEach, describe, expect, it } from "vitest"
+import { type Fault, refusal, startFaultyNode } from "../../support/stack/FaultyNode.js"
 import { errorsOf, useStack } from "../../support/stack/Stack.js"
+import { use } from "../../support/Use.js"
 
 const dead = "0x000000000000000000000000000000000000dEaD"
 
@@ -11,12 +12,8 @@ describe("a node that simulates little", () => {
       await stack.fund(wallet, 10n ** 19n)
     }
   })
-  let node: FaultyNode
-  beforeAll(async () => {
-    node = await startFaultyNode(stack.anvil.url)
-  })
+  const node = use(() => startFaultyNode(stack.anvil.url))
   afterEach(() => node.behave())
-  afterAll(() => node.stop())
 
   const transfers = (count: number) => Array.from({ length: count }, () => stack.transfer("simulated", dead))
   const execute = (count: number, rpc = node.url) => stack.execute(transfers(count), { rpc })

@@ -5,12 +5,13 @@ import { DatabaseSync } from "node:sqlite"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import { id as hashOf } from "ethers"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { afterAll, describe, expect, it } from "vitest"
 import type { Seams } from "../../../src/hosts/Wiring.js"
 import * as World from "../../faults/support/World.js"
 import * as Rig from "../../replicas/support/Rig.js"
 import * as Journals from "../../support/journal/Journals.js"
 import * as Postgres from "../../support/postgres/Postgres.js"
+import { use } from "../../support/Use.js"
 
 /** A database that its administrator takes away for a while. */
 interface Shaky {
@@ -21,14 +22,10 @@ interface Shaky {
 
 const databases = Postgres.perFile()
 const folder = mkdtempSync(join(tmpdir(), "castellan-away-"))
-let world: World.World
+const world = use(World.start)
 let files = 0
 
-beforeAll(async () => {
-  world = await World.start()
-})
 afterAll(async () => {
-  await world.stop()
   rmSync(folder, { recursive: true })
 })
 

@@ -1,9 +1,10 @@
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import { AbiCoder } from "ethers"
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
-import { type Answer, type FaultyNode, refusal, startFaultyNode } from "../../support/stack/FaultyNode.js"
+import { afterEach, describe, expect, it } from "vitest"
+import { type Answer, refusal, startFaultyNode } from "../../support/stack/FaultyNode.js"
 import { Address, errorsOf, useStack } from "../../support/stack/Stack.js"
+import { use } from "../../support/Use.js"
 
 const dead = "0x000000000000000000000000000000000000dEaD"
 const gwei = 10n ** 9n
@@ -13,12 +14,8 @@ describe("a node that lies, refuses or hangs up", () => {
   const stack = useStack({ profile: { receiptTimeoutMillis: 3_000, caps } }, async (stack) => {
     for (const wallet of await stack.create("lied-to")) await stack.mint(wallet, 1_000n)
   })
-  let node: FaultyNode
-  beforeAll(async () => {
-    node = await startFaultyNode(stack.anvil.url)
-  })
+  const node = use(() => startFaultyNode(stack.anvil.url))
   afterEach(() => node.behave())
-  afterAll(() => node.stop())
 
   const execute = (...amounts: ReadonlyArray<string>) =>
     stack.execute(

@@ -1,9 +1,10 @@
 import * as Redacted from "effect/Redacted"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { beforeAll, describe, expect, it } from "vitest"
 import * as EstimateGas from "../../../src/application/endpoints/operations/EstimateGas.js"
 import { entryPoints } from "../../../src/hosts/cli/deploy/EntryPoints.js"
-import { type Fault, type FaultyNode, refusal, startFaultyNode } from "../../support/stack/FaultyNode.js"
+import { type Fault, refusal, startFaultyNode } from "../../support/stack/FaultyNode.js"
 import { Address, useStack } from "../../support/stack/Stack.js"
+import { use } from "../../support/Use.js"
 
 const dead = "0x000000000000000000000000000000000000dEaD"
 
@@ -24,12 +25,10 @@ describe.each([
   ["ignores", false]
 ])("a node without state overrides, which %s the parameter", (name, isRefusing) => {
   const stack = useStack()
-  let node: FaultyNode
+  const node = use(() => startFaultyNode(stack.anvil.url))
   beforeAll(async () => {
-    node = await startFaultyNode(stack.anvil.url)
     node.behave(plain(isRefusing))
   })
-  afterAll(() => node.stop())
 
   it.each([
     ["v0.6", false],

@@ -1,10 +1,11 @@
 import * as Result from "effect/Result"
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
+import { afterEach, describe, expect, it } from "vitest"
 import * as Percent from "../../../src/domain/erc4337/Percent.js"
 import * as UserOperation from "../../../src/domain/erc4337/UserOperation.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
-import { type Fault, type FaultyNode, startFaultyNode } from "../../support/stack/FaultyNode.js"
+import { type Fault, startFaultyNode } from "../../support/stack/FaultyNode.js"
 import { useStack } from "../../support/stack/Stack.js"
+import { use } from "../../support/Use.js"
 
 const dead = "0x000000000000000000000000000000000000dEaD"
 const gwei = 10n ** 9n
@@ -22,12 +23,8 @@ const stack = useStack(
     await stack.fund(wallet, 10n ** 20n)
   }
 )
-let node: FaultyNode
-beforeAll(async () => {
-  node = await startFaultyNode(stack.anvil.url)
-})
+const node = use(() => startFaultyNode(stack.anvil.url))
 afterEach(() => node.behave())
-afterAll(() => node.stop())
 
 const transfer = () => [stack.transfer("priced", dead)]
 const execute = (rpc = node.url, settings = {}) => stack.execute(transfer(), { rpc, ...settings })

@@ -3,19 +3,18 @@ import * as Build from "../../faults/support/Build.js"
 import * as Rig from "../../faults/support/Rig.js"
 import * as World from "../../faults/support/World.js"
 import { type FaultyNode, startFaultyNode } from "../../support/stack/FaultyNode.js"
+import { use } from "../../support/Use.js"
 
 /** Reorganised blocks below settled depth: they revoke an early answer and keep the promise. */
 
 const success = { status: 200, body: { status: 1 } }
 
-let world: World.World
+const world = use(World.start)
 let build: Build.Build
 beforeAll(async () => {
   build = await Build.make()
-  world = await World.start()
 })
 afterAll(async () => {
-  await world.stop()
   build.remove()
 })
 

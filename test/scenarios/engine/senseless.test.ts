@@ -4,23 +4,22 @@ import * as Schema from "effect/Schema"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { Executed } from "../../../src/application/answers/TransactionResult.js"
 import * as EstimateGas from "../../../src/application/endpoints/operations/EstimateGas.js"
-import { type FaultyNode, type Question, startFaultyNode } from "../../support/stack/FaultyNode.js"
+import { type Question, startFaultyNode } from "../../support/stack/FaultyNode.js"
 import { type Runtime, useStack } from "../../support/stack/Stack.js"
+import { use } from "../../support/Use.js"
 
 const most = "f".repeat(64)
 
 describe("a node with senseless figures", () => {
   const stack = useStack({}, (stack) => stack.create("figured"))
-  let node: FaultyNode
+  const node = use(() => startFaultyNode(stack.anvil.url))
   /** A life with a short receipt time-out: most replies lack a receipt. */
   let hasty: Runtime
   beforeAll(async () => {
-    node = await startFaultyNode(stack.anvil.url)
     hasty = stack.begin({ profile: { receiptTimeoutMillis: 200 } })
   })
   afterAll(async () => {
     await hasty.dispose()
-    await node.stop()
   })
 
   /** Only answers that can be encoded, and failures that the interface defines. */

@@ -7,8 +7,9 @@ import { id as hashOf } from "ethers"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import * as World from "../../faults/support/World.js"
 import * as Rig from "../../replicas/support/Rig.js"
+import { use } from "../../support/Use.js"
 
-let world: World.World
+const world = use(World.start)
 let asked = 0
 /** It accepts every call and replies to none while the test runs. */
 const silent = createServer(() => {
@@ -17,13 +18,11 @@ const silent = createServer(() => {
 const folder = mkdtempSync(join(tmpdir(), "castellan-silent-"))
 
 beforeAll(async () => {
-  world = await World.start()
   await new Promise<void>((resolve) => silent.listen(0, "127.0.0.1", resolve))
 })
 afterAll(async () => {
   silent.closeAllConnections()
   silent.close()
-  await world.stop()
   rmSync(folder, { recursive: true })
 })
 

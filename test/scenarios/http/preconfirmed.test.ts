@@ -1,7 +1,8 @@
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { beforeAll, describe, expect, it } from "vitest"
 import type { TransactionResult } from "../../support/http/DevService.js"
 import { perFile } from "../../support/http/SharedService.js"
-import { type Fault, type FaultyNode, startFaultyNode } from "../../support/stack/FaultyNode.js"
+import { type Fault, startFaultyNode } from "../../support/stack/FaultyNode.js"
+import { use } from "../../support/Use.js"
 
 interface Receipts {
   readonly requestStatus: number
@@ -12,13 +13,9 @@ interface Receipts {
 type Json = Readonly<Record<string, unknown>>
 
 const service = perFile({ confirmations: 1, settledDepth: 3 })
-let node: FaultyNode
+const node = use(() => startFaultyNode(service.info.rpc))
 beforeAll(async () => {
-  node = await startFaultyNode(service.info.rpc)
   await service.create("early")
-})
-afterAll(async () => {
-  await node.stop()
 })
 
 const send = (method: string, ...params: ReadonlyArray<unknown>) => service.provider.send(method, [...params])

@@ -1,11 +1,12 @@
 import { AbiCoder, getAddress, id, ZeroAddress } from "ethers"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { beforeAll, describe, expect, it } from "vitest"
 import * as CountingProxy from "../../../tools/CountingProxy.js"
 import { anvilKey } from "../../support/http/DevService.js"
 import { documented } from "../../support/http/Examples.js"
-import { type Proxy, startProxy } from "../../support/http/Proxy.js"
+import { startProxy } from "../../support/http/Proxy.js"
 import { putReadCodes, type ReadCode } from "../../support/http/ReadCodes.js"
 import { perFile } from "../../support/http/SharedService.js"
+import { use } from "../../support/Use.js"
 
 interface Element {
   readonly readIndex: number
@@ -24,14 +25,10 @@ interface Read {
 const holder = anvilKey(9).address
 
 const service = perFile()
-let proxy: Proxy
+const proxy = use(() => startProxy(service.info.rpc))
 let at: Readonly<Record<ReadCode, string>>
 beforeAll(async () => {
   at = await putReadCodes(service.provider)
-  proxy = await startProxy(service.info.rpc)
-})
-afterAll(async () => {
-  await proxy.stop()
 })
 
 const ask = (reads: ReadonlyArray<Read>, rest: object = {}) =>

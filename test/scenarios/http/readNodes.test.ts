@@ -1,5 +1,5 @@
 import { AbiCoder, toBeHex } from "ethers"
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest"
+import { beforeAll, beforeEach, describe, expect, it } from "vitest"
 import * as Address from "../../../src/domain/primitives/Address.js"
 import { httpNode, json, secret } from "../../support/HostileNode.js"
 import { anvilKey, type Envelope } from "../../support/http/DevService.js"
@@ -8,11 +8,11 @@ import { perFile } from "../../support/http/SharedService.js"
 import {
   type Answer,
   type Fault,
-  type FaultyNode,
   type Question,
   refusal,
   startFaultyNode
 } from "../../support/stack/FaultyNode.js"
+import { use } from "../../support/Use.js"
 
 interface Element {
   readonly readIndex: number
@@ -21,16 +21,12 @@ interface Element {
 }
 
 const service = perFile()
-let node: FaultyNode
+const node = use(() => startFaultyNode(service.info.rpc))
 let at: Readonly<Record<ReadCode, string>>
 /** The node's queried methods and block tags, `eth_call` of Multicall3's code as `multicall`. */
 let asked: Array<string> = []
 beforeAll(async () => {
   at = await putReadCodes(service.provider)
-  node = await startFaultyNode(service.info.rpc)
-})
-afterAll(async () => {
-  await node.stop()
 })
 beforeEach(() => {
   asked = []

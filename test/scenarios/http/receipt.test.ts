@@ -1,12 +1,13 @@
 import { Contract, concat, Interface, type TransactionRequest, ZeroAddress } from "ethers"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { describe, expect, it } from "vitest"
 import * as CountingProxy from "../../../tools/CountingProxy.js"
 import { anvilKey, type Log } from "../../support/http/DevService.js"
 import { documented } from "../../support/http/Examples.js"
-import { type Proxy, startProxy } from "../../support/http/Proxy.js"
+import { startProxy } from "../../support/http/Proxy.js"
 import { putReadCodes, type ReadCode } from "../../support/http/ReadCodes.js"
 import { aloneInFile } from "../../support/http/SharedService.js"
-import { type FaultyNode, refusal, startFaultyNode } from "../../support/stack/FaultyNode.js"
+import { refusal, startFaultyNode } from "../../support/stack/FaultyNode.js"
+import { use } from "../../support/Use.js"
 
 interface Receipts {
   readonly requestStatus: number
@@ -23,17 +24,9 @@ interface Receipts {
 }
 
 const service = aloneInFile()
-let proxy: Proxy
-let node: FaultyNode
+const proxy = use(() => startProxy(service.info.rpc))
+const node = use(() => startFaultyNode(service.info.rpc))
 let at: Readonly<Record<ReadCode, string>>
-beforeAll(async () => {
-  proxy = await startProxy(service.info.rpc)
-  node = await startFaultyNode(service.info.rpc)
-})
-afterAll(async () => {
-  await node.stop()
-  await proxy.stop()
-})
 
 const ask = (txHashes: ReadonlyArray<string>, rest: object = {}) =>
   service.ok<Receipts>("/receipt", { txHashes, rpc: proxy.url, ...rest })

@@ -1,6 +1,7 @@
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { describe, expect, it } from "vitest"
 import * as Receiver from "../../support/http/Receiver.js"
 import { perFile } from "../../support/http/SharedService.js"
+import { use } from "../../support/Use.js"
 
 interface Told {
   readonly type: string
@@ -8,13 +9,7 @@ interface Told {
 }
 
 const service = perFile({ confirmations: 1, settledDepth: 4 })
-let receiver: Receiver.Receiver
-beforeAll(async () => {
-  receiver = await Receiver.start()
-})
-afterAll(async () => {
-  await receiver.stop()
-})
+const receiver = use(Receiver.start)
 
 const send = (method: string, ...params: ReadonlyArray<unknown>) => service.provider.send(method, [...params])
 

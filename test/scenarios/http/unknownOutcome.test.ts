@@ -3,17 +3,16 @@ import * as Build from "../../faults/support/Build.js"
 import * as Receiver from "../../faults/support/Receiver.js"
 import * as Rig from "../../faults/support/Rig.js"
 import * as World from "../../faults/support/World.js"
+import { use } from "../../support/Use.js"
 
 const node = async (url: string) => ({ url, stop: async () => {} })
 
-let world: World.World
+const world = use(World.start)
 let build: Build.Build
 beforeAll(async () => {
   build = await Build.make()
-  world = await World.start()
 })
 afterAll(async () => {
-  await world.stop()
   build.remove()
 })
 

@@ -1,10 +1,11 @@
 import { readFileSync } from "node:fs"
 import { Webhook } from "standardwebhooks"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { beforeAll, describe, expect, it } from "vitest"
 import * as Client from "../../../src/client/Client.js"
 import type { Envelope } from "../../support/http/DevService.js"
 import * as Receiver from "../../support/http/Receiver.js"
 import { perFile } from "../../support/http/SharedService.js"
+import { use } from "../../support/Use.js"
 
 const eventDef = "event Transfer(address indexed from, address indexed to, uint256 value)"
 const recipient = "0x000000000000000000000000000000000000dEaD"
@@ -20,17 +21,13 @@ interface Message {
 }
 
 const service = perFile()
-let receiver: Receiver.Receiver
+const receiver = use(Receiver.start)
 let client: Client.Client
 let webhook: { readonly webhookId: string; readonly secret: string }
 
 beforeAll(async () => {
-  receiver = await Receiver.start()
   client = Client.make({ baseUrl: service.info.baseUrl, apiKey: service.info.apiKeys.enterprise, retries: 0 })
   webhook = await client.webhooks.add({ url: receiver.url, kinds: ["expired"] })
-})
-afterAll(async () => {
-  receiver.stop()
 })
 
 /** The receiver's code as docs/watches.md shows it. */

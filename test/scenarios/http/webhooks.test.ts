@@ -1,8 +1,9 @@
 import { Webhook } from "standardwebhooks"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { beforeAll, describe, expect, it } from "vitest"
 import type { Envelope } from "../../support/http/DevService.js"
 import * as Receiver from "../../support/http/Receiver.js"
 import { perFile } from "../../support/http/SharedService.js"
+import { use } from "../../support/Use.js"
 
 interface Message {
   readonly type: string
@@ -18,17 +19,13 @@ interface Hook {
 }
 
 const service = perFile()
-let receiver: Receiver.Receiver
+const receiver = use(Receiver.start)
 let url: string
 let messages: Receiver.Receiver["sent"]
 
 beforeAll(async () => {
-  receiver = await Receiver.start()
   url = receiver.url
   messages = receiver.sent
-})
-afterAll(async () => {
-  receiver.stop()
 })
 
 const ask = <Body>(method: string, path = "", body?: unknown, key = service.info.apiKeys.enterprise) =>

@@ -9,7 +9,7 @@ import {
   toBeHex,
   Wallet
 } from "ethers"
-import { afterAll, beforeAll } from "vitest"
+import { beforeAll } from "vitest"
 import type { Version } from "../../../src/domain/erc4337/EntryPoint.js"
 import * as Gas from "../../../src/domain/erc4337/gas/Gas.js"
 import * as GasLens from "../../../src/domain/erc4337/gas/GasLens.js"
@@ -26,6 +26,7 @@ import type { Anvil } from "../../../src/hosts/cli/dev/Anvil.js"
 import { keyOf, startChain } from "../../support/stack/Chain.js"
 import { type Conditions, opSignature, signingHash } from "../../support/suite/Layouts.js"
 import { mined } from "../../support/suite/Receipt.js"
+import { use } from "../../support/Use.js"
 import { npmInterface, tokenAbi, toTuple } from "./Abis.js"
 
 export type Op = UserOperation
@@ -307,16 +308,7 @@ export const useWorld = (
   args?: ReadonlyArray<string>,
   prepare?: (world: World) => Promise<unknown>
 ): World => {
-  let world: World | undefined
-  beforeAll(async () => {
-    world = await World.start(args)
-    await prepare?.(world)
-  })
-  afterAll(() => world?.stop())
-  return new Proxy({} as World, {
-    get: (_, member) => {
-      const own = world === undefined ? undefined : Reflect.get(world, member)
-      return typeof own === "function" ? own.bind(world) : own
-    }
-  })
+  const world = use(() => World.start(args))
+  if (prepare !== undefined) beforeAll(() => prepare(world))
+  return world
 }

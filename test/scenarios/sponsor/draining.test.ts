@@ -1,5 +1,5 @@
 import * as Result from "effect/Result"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { beforeAll, describe, expect, it } from "vitest"
 import * as EstimateGas from "../../../src/application/endpoints/operations/EstimateGas.js"
 import * as ExecuteEncoded from "../../../src/application/endpoints/operations/ExecuteEncoded.js"
 import * as ExecuteOperations from "../../../src/application/endpoints/operations/ExecuteOperations.js"
@@ -7,30 +7,25 @@ import * as CreateWallets from "../../../src/application/endpoints/wallets/Creat
 import * as Percent from "../../../src/domain/erc4337/Percent.js"
 import * as UserOperation from "../../../src/domain/erc4337/UserOperation.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
-import { type FaultyNode, startFaultyNode } from "../../support/stack/FaultyNode.js"
+import { startFaultyNode } from "../../support/stack/FaultyNode.js"
 import { type Sponsored, sponsored } from "../../support/stack/Sponsored.js"
-import { type Stack, startStack } from "../../support/stack/Stack.js"
+import { startStack } from "../../support/stack/Stack.js"
+import { use } from "../../support/Use.js"
 
 const percent = (value: number) => Result.getOrThrow(Percent.from(value))
 
 describe("a caller that tries to drain the sponsor", () => {
-  let stack: Stack
+  const stack = use(startStack)
   let sponsor: Sponsored
-  let node: FaultyNode
+  const node = use(() => startFaultyNode(stack.anvil.url))
   beforeAll(async () => {
-    stack = await startStack()
     sponsor = await sponsored(stack)
-    node = await startFaultyNode(stack.anvil.url)
     await stack.ask(
       CreateWallets.run(stack.caller(), {
         accounts: [{ salt: "main", walletCustody: 1 }],
         settings: sponsor.settings
       })
     )
-  })
-  afterAll(async () => {
-    await node.stop()
-    await stack.stop()
   })
 
   const handedOut = async (more: object = {}) => {

@@ -1,19 +1,18 @@
 import { id, Wallet, ZeroAddress } from "ethers"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { beforeAll, describe, expect, it } from "vitest"
 import * as Address from "../../../src/domain/primitives/Address.js"
 import { entryPoints, entryPointVersions } from "../../../src/hosts/cli/deploy/EntryPoints.js"
 import * as Authenticator from "../../support/custody/Authenticator.js"
 import * as Journey from "../../support/custody/Journey.js"
-import { type Stack, startStack } from "../../support/stack/Stack.js"
+import { startStack } from "../../support/stack/Stack.js"
+import { use } from "../../support/Use.js"
 import { npmInterface } from "../lens/Abis.js"
 
-let stack: Stack
+const stack = use(startStack)
 let paymaster: Address.Address
 beforeAll(async () => {
-  stack = await startStack()
   paymaster = Address.unsafe(stack.suite.paymaster)
 })
-afterAll(() => stack.stop())
 
 const phone = Authenticator.make()
 const alice = new Wallet(id("alice"))

@@ -1,6 +1,6 @@
 import * as Result from "effect/Result"
 import { Interface } from "ethers"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { beforeAll, describe, expect, it } from "vitest"
 import * as EstimateGas from "../../../src/application/endpoints/operations/EstimateGas.js"
 import * as PaymasterData from "../../../src/domain/erc4337/paymaster/PaymasterData.js"
 import * as UserOperation from "../../../src/domain/erc4337/UserOperation.js"
@@ -8,19 +8,15 @@ import * as Address from "../../../src/domain/primitives/Address.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import { entryPoints, entryPointVersions } from "../../../src/hosts/cli/deploy/EntryPoints.js"
 import * as Journey from "../../support/custody/Journey.js"
-import { keyOf, type Stack, startStack } from "../../support/stack/Stack.js"
+import { keyOf, startStack } from "../../support/stack/Stack.js"
 import { create } from "../../support/suite/Chain.js"
+import { use } from "../../support/Use.js"
 
 /** Other parties' paymasters that a request names only by their address. */
 
-let stack: Stack
+const stack = use(startStack)
 const stake = new Interface(["function depositTo(address) payable"])
 const stranger = () => keyOf(8).connect(stack.provider) as ReturnType<typeof keyOf>
-
-beforeAll(async () => {
-  stack = await startStack()
-})
-afterAll(() => stack.stop())
 
 const deployed = async (name: string, ...args: ReadonlyArray<unknown>): Promise<Address.Address> =>
   Address.unsafe(await (await create(name, args, stranger())).getAddress())

@@ -15,7 +15,8 @@ import { deploy } from "../../../src/hosts/cli/deploy/DeterministicDeployer.js"
 import { entryPoints, entryPointVersions } from "../../../src/hosts/cli/deploy/EntryPoints.js"
 import * as Known from "../../support/stack/Known.js"
 import { type Sponsored, sponsored } from "../../support/stack/Sponsored.js"
-import { Address, type Ports, type Runtime, type Stack, startStack } from "../../support/stack/Stack.js"
+import { Address, type Ports, type Runtime, startStack } from "../../support/stack/Stack.js"
+import { use } from "../../support/Use.js"
 import { npmInterface } from "../lens/Abis.js"
 import { type Answer, commitment, type Method, type Service, startService } from "./PaymasterService.js"
 
@@ -26,14 +27,13 @@ const deposits = new Interface([
 ])
 
 describe("a paymaster with a service", () => {
-  let stack: Stack
+  const stack = use(startStack)
   let sponsor: Sponsored
   let service: Service
   let life: Runtime
   let profile: Fields
   let paymaster: Address.Address
   beforeAll(async () => {
-    stack = await startStack()
     sponsor = await sponsored(stack)
     paymaster = Address.unsafe(await deploy(stack.faucet, initCode("OpenPaymaster"), salt))
     for (const entryPoint of Object.values(entryPoints))
@@ -61,7 +61,6 @@ describe("a paymaster with a service", () => {
   afterAll(async () => {
     await life.dispose()
     await service.stop()
-    await stack.stop()
   })
 
   const request = (more: object = {}) => ({

@@ -9,10 +9,11 @@ import * as UserOperation from "../../../src/domain/erc4337/UserOperation.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as Conditions from "../../../src/domain/signature/Conditions.js"
 import { entryPoints, entryPointVersions } from "../../../src/hosts/cli/deploy/EntryPoints.js"
-import { type StandIn, startStandIn } from "../../support/bundler/StandIn.js"
+import { startStandIn } from "../../support/bundler/StandIn.js"
 import * as Handed from "../../support/stack/Handed.js"
 import { type Sponsored, sponsored } from "../../support/stack/Sponsored.js"
 import { Address, keyOf, type Stack, startStack } from "../../support/stack/Stack.js"
+import { use } from "../../support/Use.js"
 import { npmInterface } from "../lens/Abis.js"
 
 const nobody = { validUntil: 0, validAfter: 0, bundler: Address.zero }
@@ -109,11 +110,10 @@ describe.each(entryPointVersions)("a copy of a pending sponsorship on EntryPoint
 })
 
 describe("a sponsorship where a remote bundler submits", () => {
-  let bundler: StandIn
+  const bundler = use(startStandIn)
   let stack: Stack
   let sponsor: Sponsored
   beforeAll(async () => {
-    bundler = await startStandIn()
     stack = await startStack({ profile: { remoteBundler: Redacted.make(bundler.url) } })
     bundler.attach(stack.provider, keyOf(9))
     sponsor = await sponsored(stack)
@@ -122,7 +122,6 @@ describe("a sponsorship where a remote bundler submits", () => {
   })
   afterAll(async () => {
     await stack.stop()
-    await bundler.stop()
   })
 
   const version = "v0.7"

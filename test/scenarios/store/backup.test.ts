@@ -4,24 +4,19 @@ import { dirname, join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import * as Effect from "effect/Effect"
 import { id as hashOf } from "ethers"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { afterAll, describe, expect, it } from "vitest"
 import * as World from "../../faults/support/World.js"
 import * as Rig from "../../replicas/support/Rig.js"
 import * as Programs from "../../support/postgres/Programs.js"
 import * as Server from "../../support/postgres/Server.js"
 import * as Finished from "../../support/process/Finished.js"
+import { use } from "../../support/Use.js"
 
 const folder = mkdtempSync(join(tmpdir(), "castellan-backup-"))
-let world: World.World
-let server: Server.Server
+const world = use(World.start)
+const server = use(Server.start)
 
-beforeAll(async () => {
-  world = await World.start()
-  server = await Server.start()
-})
 afterAll(async () => {
-  await world.stop()
-  await server.stop()
   rmSync(folder, { recursive: true })
 })
 

@@ -9,21 +9,20 @@ import * as World from "../../faults/support/World.js"
 import * as Rig from "../../replicas/support/Rig.js"
 import * as Postgres from "../../support/postgres/Postgres.js"
 import * as CommandLine from "../../support/process/CommandLine.js"
+import { use } from "../../support/Use.js"
 
 const databases = Postgres.perFile()
 const folder = mkdtempSync(join(tmpdir(), "castellan-copy-"))
-let world: World.World
+const world = use(World.start)
 let rig: Rig.Rig
 
 beforeAll(async () => {
-  world = await World.start()
   rig = await Rig.make(world, folder, { path: join(folder, "old.sqlite") })
 })
 afterEach(async () => {
   await rig.endAll()
 })
 afterAll(async () => {
-  await world.stop()
   rmSync(folder, { recursive: true })
 })
 

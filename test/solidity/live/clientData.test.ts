@@ -2,21 +2,18 @@ import { createHash, sign } from "node:crypto"
 import * as Result from "effect/Result"
 import { getBytes, hexlify, id } from "ethers"
 import fc from "fast-check"
-import { afterAll, beforeAll, expect, test } from "vitest"
+import { expect, test } from "vitest"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as ClientData from "../../../src/domain/signature/ClientData.js"
 import * as WebAuthn from "../../../src/domain/signature/WebAuthn.js"
-import { at, type Chain, startChain } from "../../support/suite/Chain.js"
+import { at, startChain } from "../../support/suite/Chain.js"
 import { configOf, newPasskey } from "../../support/suite/Keys.js"
 import { mixedProof, type PasskeyProof } from "../../support/suite/Layouts.js"
+import { use } from "../../support/Use.js"
 
 /** Verdicts of the validator and the service on client data that no honest party writes. */
 
-let chain: Chain
-beforeAll(async () => {
-  chain = await startChain()
-})
-afterAll(() => chain.stop())
+const chain = use(startChain)
 
 const hash = id("client data")
 const challenge = Buffer.from(getBytes(hash)).toString("base64url")

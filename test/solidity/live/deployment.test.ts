@@ -1,21 +1,18 @@
 import { readdirSync } from "node:fs"
 import { fileURLToPath } from "node:url"
 import { id, keccak256, toBeHex } from "ethers"
-import { afterAll, beforeAll, describe, expect, test } from "vitest"
+import { describe, expect, test } from "vitest"
 import { walletProxyCreationCode } from "../../../src/domain/wallet/WalletProxy.generated.js"
 import { artifact, initCode } from "../../../src/hosts/cli/deploy/Artifacts.js"
 import { addressOf, deploy } from "../../../src/hosts/cli/deploy/DeterministicDeployer.js"
 import { deployEntryPoints, entryPoints } from "../../../src/hosts/cli/deploy/EntryPoints.js"
 import { deploySuite, suiteOf } from "../../../src/hosts/cli/deploy/Suite.js"
-import { type Chain, devKey, startChain } from "../../support/suite/Chain.js"
+import { devKey, startChain } from "../../support/suite/Chain.js"
 import { configOf, newPasskey } from "../../support/suite/Keys.js"
 import { createWallet } from "../../support/suite/Ops.js"
+import { use } from "../../support/Use.js"
 
-let chain: Chain
-beforeAll(async () => {
-  chain = await startChain()
-})
-afterAll(() => chain.stop())
+const chain = use(startChain)
 
 const keys = () => ({
   deployer: chain.deployer.address,

@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
 import { Contract, Interface } from "ethers"
-import { afterAll, beforeAll, expect, test } from "vitest"
+import { beforeAll, expect, test } from "vitest"
 import {
   type EntryPointVersion,
   entryPoints,
@@ -12,6 +12,7 @@ import { at, type Chain, startChain } from "../../support/suite/Chain.js"
 import { type Conditions, unbound } from "../../support/suite/Layouts.js"
 import { execute, handleOps, type Op, refusal } from "../../support/suite/Ops.js"
 import { mined } from "../../support/suite/Receipt.js"
+import { use } from "../../support/Use.js"
 import { check } from "../erc7562/Check.js"
 import { creationKinds, ecdsaOperations, type Kind, operationKinds, passkeyKind } from "../erc7562/Kinds.js"
 import { breaches } from "../erc7562/Rules.js"
@@ -26,19 +27,13 @@ const docs = fileURLToPath(new URL("../../../docs/contracts.md", import.meta.url
 const begin = "<!-- Written by `ERC7562_TABLE=write npx vitest run test/solidity/live/erc7562.test.ts`. -->"
 const end = "<!-- End of the table of ERC-7562. -->"
 
-let chain: Chain
-let plain: Chain
+const chain = use(startChain)
+const plain = use(() => startChain(["--hardfork", "prague"]))
 let bound: Conditions
 
 beforeAll(async () => {
-  chain = await startChain()
-  plain = await startChain(["--hardfork", "prague"])
   await fundPaymaster(chain.stranger, chain.suite.paymaster, 10n ** 18n)
   bound = { validUntil: (await chain.now()) + 600, validAfter: 0, bundler: chain.bundler.address }
-})
-afterAll(async () => {
-  await chain.stop()
-  await plain.stop()
 })
 
 const checked = async (on: Chain, kind: Kind, version: EntryPointVersion) => {

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs"
 import { AbiCoder, concat, Interface, keccak256, toBeHex } from "ethers"
-import { afterAll, beforeAll, describe, expect, test } from "vitest"
+import { beforeAll, describe, expect, test } from "vitest"
 import { walletProxyCreationCode } from "../../../src/domain/wallet/WalletProxy.generated.js"
 import { artifact } from "../../../src/hosts/cli/deploy/Artifacts.js"
 import {
@@ -9,7 +9,7 @@ import {
   entryPointVersions
 } from "../../../src/hosts/cli/deploy/EntryPoints.js"
 import { forwarderCode, revertOf, validateCall } from "../../support/suite/Calls.js"
-import { at, type Chain, create, devKey, startChain } from "../../support/suite/Chain.js"
+import { at, create, devKey, startChain } from "../../support/suite/Chain.js"
 import { assertionOf, configOf } from "../../support/suite/Keys.js"
 import {
   type Conditions,
@@ -28,16 +28,13 @@ import {
   walletInitCode
 } from "../../support/suite/Layouts.js"
 import { createWallet, factoryAbi, newOp, pack } from "../../support/suite/Ops.js"
+import { use } from "../../support/Use.js"
 
 /** test/vectors, as ethers and the contracts judge them; test/domain/vectors.test.ts holds the domain against them. */
 const vectors = <A>(name: string): ReadonlyArray<A> =>
   JSON.parse(readFileSync(new URL(`../../vectors/${name}.json`, import.meta.url), "utf8")).vectors
 
-let chain: Chain
-beforeAll(async () => {
-  chain = await startChain(["--timestamp", "1799999000"])
-})
-afterAll(() => chain.stop())
+const chain = use(() => startChain(["--timestamp", "1799999000"]))
 
 /** Puts a contract's code and storage at this address too. */
 const place = async (to: string, from: string) => {

@@ -1,13 +1,13 @@
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import { HDNodeWallet, Mnemonic, NonceManager, Wallet } from "ethers"
-import { afterAll, beforeAll } from "vitest"
 import { deploy } from "../../../src/hosts/cli/deploy/DeterministicDeployer.js"
 import { factoryOf } from "../../../src/hosts/cli/deploy/Suite.js"
 import type { StartNode } from "../../../src/hosts/cli/dev/DevChain.js"
 import { devKeys } from "../../../src/hosts/cli/dev/DevKeys.js"
 import * as Wiring from "../../../src/hosts/Wiring.js"
 import { startPrepared } from "../../../tools/PreparedChain.js"
+import { use } from "../Use.js"
 import * as DevService from "./DevService.js"
 
 /** Number of users that a service has in sequence, each with separate accounts, signer and factory. */
@@ -135,22 +135,8 @@ export const start = async (network: Network = {}): Promise<DevService.DevServic
   })
 }
 
-const perFileOf = (begin: () => Promise<DevService.DevService>): DevService.DevService => {
-  let service: DevService.DevService | undefined
-  beforeAll(async () => {
-    service = await begin()
-  }, 120_000)
-  afterAll(() => service?.stop())
-  return new Proxy({} as DevService.DevService, {
-    get: (_, name) => {
-      if (service === undefined) throw new Error("the service has not begun")
-      return Reflect.get(service, name)
-    }
-  })
-}
-
 /** The service of a test file. */
-export const perFile = (network?: Network): DevService.DevService => perFileOf(() => start(network))
+export const perFile = (network?: Network): DevService.DevService => use(() => start(network), 120_000)
 
 /** A service whose chain starts with the test file, so that the reference shows the same values in every run. */
-export const aloneInFile = (): DevService.DevService => perFileOf(() => DevService.start())
+export const aloneInFile = (): DevService.DevService => use(DevService.start, 120_000)

@@ -13,7 +13,7 @@ import * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
 import * as Stream from "effect/Stream"
 import { Contract, toQuantity } from "ethers"
-import { afterAll, afterEach, beforeAll, expect } from "vitest"
+import { afterEach, beforeAll, expect } from "vitest"
 import * as ChainRpc from "../../../src/adapters/json-rpc/node/ChainRpc.js"
 import * as BundlerRpc from "../../../src/adapters/json-rpc/services/BundlerRpc.js"
 import * as PaymasterRpc from "../../../src/adapters/json-rpc/services/PaymasterRpc.js"
@@ -71,6 +71,7 @@ import { entryPoints } from "../../../src/hosts/cli/deploy/EntryPoints.js"
 import * as Journals from "../journal/Journals.js"
 import * as PrivateKeys from "../signing/PrivateKeys.js"
 import { mined } from "../suite/Receipt.js"
+import { use } from "../Use.js"
 import { keyOf, startChain } from "./Chain.js"
 
 /** Ports of the application over a real chain and a real database. */
@@ -500,13 +501,9 @@ export const useStack = (
   options: Options | (() => Promise<Options>) = {},
   prepare?: (stack: Stack) => Promise<unknown>
 ): Stack => {
-  const stack = {} as Stack
-  beforeAll(async () => {
-    Object.assign(stack, await startStack(typeof options === "function" ? await options() : options))
-    await prepare?.(stack)
-  })
+  const stack = use(async () => startStack(typeof options === "function" ? await options() : options))
+  if (prepare !== undefined) beforeAll(async () => void (await prepare(stack)))
   afterEach(() => stack.automine?.(true))
-  afterAll(() => stack.stop?.())
   return stack
 }
 

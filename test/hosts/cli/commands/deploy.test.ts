@@ -8,23 +8,22 @@ import { Contract, type JsonRpcProvider } from "ethers"
 import * as Multicall from "../../../../src/domain/evm/Multicall.js"
 import { deterministicDeployer } from "../../../../src/hosts/cli/deploy/DeterministicDeployer.js"
 import { entryPoints } from "../../../../src/hosts/cli/deploy/EntryPoints.js"
-import { type Anvil, startAnvil } from "../../../../src/hosts/cli/dev/Anvil.js"
+import { startAnvil } from "../../../../src/hosts/cli/dev/Anvil.js"
 import { devKeys } from "../../../../src/hosts/cli/dev/DevKeys.js"
 import { NodeProvider } from "../../../../src/hosts/cli/support/NodeProvider.js"
 import * as Config from "../../../../src/hosts/config/Config.js"
 import * as CommandLine from "../../../support/process/CommandLine.js"
 import * as Port from "../../../support/process/Port.js"
+import { use } from "../../../support/Use.js"
 
 const folder = mkdtempSync(join(tmpdir(), "castellan-deploy-"))
-let anvil: Anvil
+const anvil = use(() => startAnvil({ args: ["--disable-default-create2-deployer"] }))
 let provider: JsonRpcProvider
 beforeAll(async () => {
-  anvil = await startAnvil({ args: ["--disable-default-create2-deployer"] })
   provider = new NodeProvider(anvil.url, 31337, { staticNetwork: true, cacheTimeout: -1 })
 })
 afterAll(async () => {
   provider.destroy()
-  await anvil.stop()
   rmSync(folder, { recursive: true })
 })
 

@@ -1,22 +1,19 @@
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
-import { afterAll, beforeAll, describe, expect, it } from "@effect/vitest"
+import { afterAll, describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import { computeAddress } from "ethers"
-import { type Anvil, startAnvil } from "../../../../src/hosts/cli/dev/Anvil.js"
+import { startAnvil } from "../../../../src/hosts/cli/dev/Anvil.js"
 import * as InitialConfig from "../../../../src/hosts/cli/support/InitialConfig.js"
 import * as Config from "../../../../src/hosts/config/Config.js"
 import * as CommandLine from "../../../support/process/CommandLine.js"
+import { use } from "../../../support/Use.js"
 
 const folder = mkdtempSync(join(tmpdir(), "castellan-init-"))
-let anvil: Anvil
-beforeAll(async () => {
-  anvil = await startAnvil({ args: [] })
-})
+const anvil = use(() => startAnvil({ args: [] }))
 afterAll(async () => {
-  await anvil.stop()
   rmSync(folder, { recursive: true })
 })
 

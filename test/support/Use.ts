@@ -1,0 +1,19 @@
+import { afterAll, beforeAll } from "vitest"
+
+/** Starts a stack, a node or a service before the tests of a file or group, and stops it after them. Its members exist once it runs. */
+export const use = <A extends { readonly stop: () => unknown }>(
+  begin: () => Promise<A>,
+  timeoutMillis?: number
+): A => {
+  let begun: A | undefined
+  beforeAll(async () => {
+    begun = await begin()
+  }, timeoutMillis)
+  afterAll(() => begun?.stop())
+  return new Proxy({} as A, {
+    get: (_, member) => {
+      const own: unknown = begun === undefined ? undefined : Reflect.get(begun, member)
+      return typeof own === "function" ? own.bind(begun) : own
+    }
+  })
+}
