@@ -28,3 +28,6 @@ export interface Caller {
   /** Receives the request's chain. */
   readonly onChain?: (chainId: bigint) => void
 }
+
+/** Author of a version that the principal stores. */
+export const authorOf = ({ keyId }: Principal): string => (keyId === null ? "account" : `key:${keyId}`)

@@ -6,7 +6,7 @@ import * as Span from "../../observe/Span.js"
 import { Stored, settingName, terms } from "../../policies/DecisionHook.js"
 import { type Setting, Settings } from "../../ports/operator/Settings.js"
 import { WebhookSender } from "../../ports/Webhooks.js"
-import type { Caller } from "../../request/Caller.js"
+import { authorOf, type Caller } from "../../request/Caller.js"
 import * as Fields from "../../request/Fields.js"
 
 /** The endpoints of an account's decision hook. The operator's hook is not shown to accounts. */
@@ -56,11 +56,11 @@ const shown = (
 })
 
 /** Stores a version. A store that fails is a defect. */
-const put = ({ principal: { accountId, keyId }, requestId }: Caller, content: string | null) =>
+const put = ({ principal, requestId }: Caller, content: string | null) =>
   Effect.gen(function* () {
     const at = Math.floor((yield* Clock.currentTimeMillis) / 1_000)
-    const by = keyId === null ? "account" : `key:${keyId}`
-    const setting: Setting = { accountId, name: settingName, content, at, by, requestId }
+    const { accountId } = principal
+    const setting: Setting = { accountId, name: settingName, content, at, by: authorOf(principal), requestId }
     yield* Effect.flatMap(Settings, (store) => Effect.orDie(store.put(setting)))
     return setting
   })

@@ -6,6 +6,7 @@ import { invalidAt, notFound } from "../../failures/Failure.js"
 import * as Span from "../../observe/Span.js"
 import * as Usage from "../../policies/Usage.js"
 import { Budgets } from "../../ports/Budgets.js"
+import type { PolicyVersion } from "../../ports/Policies.js"
 import type { Caller } from "../../request/Caller.js"
 import * as Policies from "./Policies.js"
 
@@ -28,6 +29,23 @@ export const Response = Schema.Struct({
   )
 }).annotate({ identifier: "PolicyUsage" })
 
+export const shown = (
+  { subject, version }: PolicyVersion,
+  uses: ReadonlyArray<Usage.Use>
+): typeof Response.Type => ({
+  subject,
+  version,
+  limits: uses.map(({ figures, limit: { asset, chain, max, name, per } }) => ({
+    limit: name,
+    chain,
+    asset,
+    window: per,
+    max,
+    held: figures?.held ?? null,
+    booked: figures?.booked ?? null
+  }))
+})
+
 /** Use of the limits of a subject's policy. */
 export const run = (caller: Caller, { subject: text }: Policies.Path) =>
   Effect.gen(function* () {
@@ -39,18 +57,5 @@ export const run = (caller: Caller, { subject: text }: Policies.Path) =>
         "subject",
         "wallet:* counts each wallet for itself: ask for wallet: and its address"
       )
-    const uses = yield* Effect.orDie(Usage.of(yield* Budgets, binding, subject))
-    return {
-      subject: binding.subject,
-      version: binding.version,
-      limits: uses.map(({ figures, limit: { asset, chain, max, name, per } }) => ({
-        limit: name,
-        chain,
-        asset,
-        window: per,
-        max,
-        held: figures?.held ?? null,
-        booked: figures?.booked ?? null
-      }))
-    }
+    return shown(binding, yield* Effect.orDie(Usage.of(yield* Budgets, binding, subject)))
   }).pipe(Policies.toFailure, Span.named("GetPolicyUsage"))

@@ -8,7 +8,7 @@ import { type Failure, invalidAt, notFound, unavailable } from "../../failures/F
 import * as Span from "../../observe/Span.js"
 import { Policies, PoliciesError, type PolicyVersion } from "../../ports/Policies.js"
 import { Tenants } from "../../ports/Tenants.js"
-import type { Caller } from "../../request/Caller.js"
+import { authorOf, type Caller } from "../../request/Caller.js"
 import * as Fields from "../../request/Fields.js"
 
 /** The endpoints of an account's own spending rules. The operator's layer is not shown to accounts. */
@@ -89,7 +89,7 @@ const put = ({ ifMatch, principal, requestId }: Caller, text: string, content: S
     // A misspelt id would bind nothing.
     if (content !== null && subject.startsWith("key:"))
       yield* checkKey(principal, subject.slice("key:".length), "subject")
-    const { accountId, keyId } = principal
+    const { accountId } = principal
     const now = yield* Clock.currentTimeMillis
     const put = yield* (yield* Policies).put(
       {
@@ -98,7 +98,7 @@ const put = ({ ifMatch, principal, requestId }: Caller, text: string, content: S
         subject,
         content,
         at: Math.floor(now / 1_000),
-        by: keyId === null ? "account" : `key:${keyId}`,
+        by: authorOf(principal),
         requestId
       },
       ifMatch ?? null

@@ -10,7 +10,7 @@ import { Networks } from "../../ports/Networks.js"
 import { type Setting, Settings } from "../../ports/operator/Settings.js"
 import type { AccountId } from "../../ports/Tenants.js"
 import * as Wallets from "../../prepare/wallets/Wallets.js"
-import type { Caller } from "../../request/Caller.js"
+import { authorOf, type Caller } from "../../request/Caller.js"
 import * as Fields from "../../request/Fields.js"
 import { SignerRef } from "../../request/Settings.js"
 
@@ -103,7 +103,7 @@ const chainOf = (text: string) =>
 export const set = (caller: Caller, { chainId: text, ...terms }: Terms & Path) =>
   Effect.gen(function* () {
     const chainId = yield* chainOf(text)
-    const { accountId, keyId } = caller.principal
+    const { accountId } = caller.principal
     const profile = yield* Effect.flatMap(Networks, (networks) => networks.profile(accountId, chainId))
     if (profile === null || profile.rpc === null)
       return yield* invalidAt("chainId", "the operator has no node of this chain")
@@ -112,8 +112,7 @@ export const set = (caller: Caller, { chainId: text, ...terms }: Terms & Path) =
     const twice = all.findIndex((each, at) => all.indexOf(each) < at)
     if (twice > 0)
       return yield* invalidAt(`targets[${twice - 1}].to`, "it is the paying signer, or listed before")
-    const by = keyId === null ? "account" : `key:${keyId}`
-    const setting = { accountId, by, requestId: caller.requestId }
+    const setting = { accountId, by: authorOf(caller.principal), requestId: caller.requestId }
     return { topUp: yield* Effect.orDie(put(setting, chainId, terms)) }
   }).pipe(Span.named("SetTopUp"))
 

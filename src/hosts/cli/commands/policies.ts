@@ -4,10 +4,10 @@ import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as ChainFacts from "../../../application/chain/ChainFacts.js"
 import * as Evaluate from "../../../application/endpoints/policies/Evaluate.js"
+import * as GetUsage from "../../../application/endpoints/policies/GetUsage.js"
 import * as Payer from "../../../application/payers/Payer.js"
 import * as Usage from "../../../application/policies/Usage.js"
 import { Budgets } from "../../../application/ports/Budgets.js"
@@ -17,9 +17,8 @@ import {
   type PolicyVersion
 } from "../../../application/ports/Policies.js"
 import * as Subject from "../../../domain/policy/Subject.js"
-import * as SchemaProblems from "../../config/SchemaProblems.js"
 import * as Wiring from "../../Wiring.js"
-import { decodeFile, help, json, optional, refusalOf, report, whole } from "../support/Operator.js"
+import { decode, decodeFile, help, json, optional, refusalOf, report, whole } from "../support/Operator.js"
 import * as OperatorContext from "../support/OperatorContext.js"
 import * as Table from "../support/Table.js"
 
@@ -246,11 +245,7 @@ const evaluate = Command.make("evaluate", {
       request: yield* decodeFile(file, Schema.Unknown),
       ...(drafts !== undefined && { policies: yield* decodeFile(drafts, Schema.Unknown) })
     }
-    const request = yield* Effect.fromResult(
-      Result.mapError(SchemaProblems.decoder(Evaluate.Request)(given), (problems) =>
-        SchemaProblems.lines(problems).join("\n")
-      )
-    )
+    const request = yield* decode(given, Evaluate.Request)
     const keyId = key === undefined ? null : context.subject.slice("key:".length)
     const caller = { principal: OperatorContext.principalOf(context.account, keyId), requestId: "" }
     const { elements } = yield* Evaluate.evaluate(caller, request, "operator").pipe(
@@ -286,27 +281,16 @@ const usage = Command.make("usage", { account, subject, layer, json }).pipe(
     const binding = Usage.bindingOf(yield* store.current(accountId), yield* layerOf(layer), named)
     if (binding === undefined) return yield* Effect.fail(`there is no policy of ${named}`)
     const uses = yield* Usage.of(Context.get(ports, Budgets), binding, named)
-    return Table.list(
-      uses.map(({ figures, limit: { asset, chain, max, name, per } }) => ({
-        limit: name,
-        chain,
-        asset,
-        window: per,
-        held: figures?.held.toString() ?? null,
-        booked: figures?.booked.toString() ?? null,
-        max: max.toString()
-      })),
-      `version ${binding.version} of ${binding.subject} has no limits`,
-      {
-        LIMIT: (each) => each.limit,
-        CHAIN: (each) => each.chain,
-        ASSET: (each) => each.asset,
-        WINDOW: (each) => each.window,
-        HELD: (each) => each.held ?? "-",
-        BOOKED: (each) => each.booked ?? "-",
-        MAX: (each) => each.max
-      }
-    )
+    const { limits } = Schema.encodeSync(GetUsage.Response)(GetUsage.shown(binding, uses))
+    return Table.list(limits, `version ${binding.version} of ${binding.subject} has no limits`, {
+      LIMIT: (each) => each.limit,
+      CHAIN: (each) => each.chain,
+      ASSET: (each) => each.asset,
+      WINDOW: (each) => each.window,
+      HELD: (each) => each.held ?? "-",
+      BOOKED: (each) => each.booked ?? "-",
+      MAX: (each) => each.max
+    })
   })
 )
 

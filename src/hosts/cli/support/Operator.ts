@@ -97,6 +97,14 @@ export const chainOf = (text: string, name = ""): Effect.Effect<bigint, string> 
     ? Effect.succeed(BigInt(text))
     : Effect.fail(`${name}expected a chain id, a decimal number, got ${quote(text)}`)
 
+/** The value under a schema, or all its problems. */
+export const decode = <A, I>(value: unknown, schema: Schema.Codec<A, I>): Effect.Effect<A, string> =>
+  Effect.fromResult(
+    Result.mapError(SchemaProblems.decoder(schema)(value), (problems) =>
+      SchemaProblems.lines(problems).join("\n")
+    )
+  )
+
 /** The JSON of a file under a schema, or all its problems. */
 export const decodeFile = <A>(file: string, schema: Schema.Codec<A, unknown>): Effect.Effect<A, string> =>
   Effect.gen(function* () {
@@ -108,11 +116,7 @@ export const decodeFile = <A>(file: string, schema: Schema.Codec<A, unknown>): E
       try: (): unknown => JSON.parse(text),
       catch: () => `${file} is not JSON${Breakage.describeIn(text)}`
     })
-    return yield* Effect.fromResult(
-      Result.mapError(SchemaProblems.decoder(schema)(value), (problems) =>
-        SchemaProblems.lines(problems).join("\n")
-      )
-    )
+    return yield* decode(value, schema)
   })
 
 /** A use case's failure for people. */

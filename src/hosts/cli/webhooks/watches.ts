@@ -2,15 +2,23 @@ import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
-import * as Result from "effect/Result"
 import * as AddWatch from "../../../application/endpoints/subscriptions/AddWatch.js"
 import * as WatchEndpoints from "../../../application/endpoints/subscriptions/Watch.js"
 import type { AccountId } from "../../../application/ports/Tenants.js"
 import { type Watch, Watches, type WatchesError } from "../../../application/ports/Watches.js"
 import * as Changes from "../../../application/watches/Changes.js"
-import * as SchemaProblems from "../../config/SchemaProblems.js"
 import * as Wiring from "../../Wiring.js"
-import { help, json, optional, refusalOf, report, required, text, whole } from "../support/Operator.js"
+import {
+  decode,
+  help,
+  json,
+  optional,
+  refusalOf,
+  report,
+  required,
+  text,
+  whole
+} from "../support/Operator.js"
 import * as OperatorContext from "../support/OperatorContext.js"
 import * as Table from "../support/Table.js"
 import { commands as common, operator } from "./Subscriptions.js"
@@ -87,15 +95,9 @@ const { list, pause, remove, resume, show } = common({
   })
 })
 
-const decode = SchemaProblems.decoder(AddWatch.Request)
-
 const requestOf = (fields: Readonly<Record<string, unknown>>): Effect.Effect<AddWatch.Request, string> => {
   const given = Object.entries(fields).filter(([, value]) => value !== undefined)
-  return Effect.fromResult(
-    Result.mapError(decode(Object.fromEntries(given)), (problems) =>
-      SchemaProblems.lines(problems).join("\n")
-    )
-  )
+  return decode(Object.fromEntries(given), AddWatch.Request)
 }
 
 const add = Command.make("add", {
