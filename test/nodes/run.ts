@@ -1,6 +1,5 @@
 import { spawn } from "node:child_process"
 import { existsSync, mkdtempSync, readdirSync, rmSync, symlinkSync } from "node:fs"
-import { createServer } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
@@ -20,6 +19,7 @@ import * as Wiring from "../../src/hosts/Wiring.js"
 import * as Installed from "../package/Installed.js"
 import * as Readme from "../package/Readme.js"
 import * as CommandLine from "../support/process/CommandLine.js"
+import * as Port from "../support/process/Port.js"
 import * as Custodies from "./Custodies.js"
 
 /** `npm run test:nodes`: castellan on other projects' development nodes; see README.md in this folder. */
@@ -39,16 +39,8 @@ const hardhats = {
   }
 } as const
 
-const freePort = (): Promise<number> =>
-  new Promise((resolve) => {
-    const server = createServer().listen(0, "127.0.0.1", () => {
-      const address = server.address()
-      server.close(() => resolve(typeof address === "object" && address !== null ? address.port : 0))
-    })
-  })
-
 const startHardhat = async ({ cli, cwd, node }: (typeof hardhats)[keyof typeof hardhats]) => {
-  const port = await freePort()
+  const port = await Port.free()
   const child = spawn(node, [cli, "node", "--hostname", "127.0.0.1", "--port", String(port)], {
     cwd: here(cwd),
     stdio: ["ignore", "pipe", "pipe"],
@@ -240,7 +232,7 @@ const readme = async (): Promise<void> => {
   const folder = mkdtempSync(join(tmpdir(), "castellan-nodes-"))
   try {
     withHardhat(folder)
-    const port = await freePort()
+    const port = await Port.free()
     const moved = (command: string) =>
       command
         .replace(/^npx hardhat node$/, `npx hardhat node --port ${port}`)

@@ -1,21 +1,13 @@
 import { spawn } from "node:child_process"
-import { createServer } from "node:net"
 import { fileURLToPath } from "node:url"
 import { entryPoints } from "../../src/hosts/cli/deploy/EntryPoints.js"
 import * as DevService from "../support/http/DevService.js"
+import * as Port from "../support/process/Port.js"
 
 /** `npm run test:peers`: the service over HTTP, with a real alto between it and anvil; see README.md in this folder. */
 
 const here = fileURLToPath(new URL(".", import.meta.url))
 const patienceMillis = 60_000
-
-const freePort = (): Promise<number> =>
-  new Promise((resolve) => {
-    const server = createServer().listen(0, "127.0.0.1", () => {
-      const address = server.address()
-      server.close(() => resolve(typeof address === "object" && address !== null ? address.port : 0))
-    })
-  })
 
 const executor = DevService.anvilKey(8)
 
@@ -77,7 +69,7 @@ const ready = async (url: string): Promise<unknown> => {
   }
 }
 
-const port = await freePort()
+const port = await Port.free()
 const url = `http://127.0.0.1:${port}`
 const service = await DevService.start({ network: { bundler: { url }, receiptTimeoutMillis: 60_000 } })
 const alto = startAlto(port, service.info.rpc)

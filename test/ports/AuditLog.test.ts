@@ -1,4 +1,3 @@
-import { join } from "node:path"
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -9,24 +8,15 @@ import * as Scope from "effect/Scope"
 import * as SqlClient from "effect/sql/SqlClient"
 import * as Statement from "effect/sql/Statement"
 import * as SqlAuditLog from "../../src/adapters/sql/AuditLog.js"
-import * as Postgres from "../../src/adapters/sql/postgres/Postgres.js"
 import * as Sqlite from "../../src/adapters/sql/sqlite/Sqlite.js"
 import { type Act, AuditLog } from "../../src/application/ports/AuditLog.js"
 import type { AccountId } from "../../src/application/ports/Tenants.js"
 import * as Address from "../../src/domain/primitives/Address.js"
 import * as Hex from "../../src/domain/primitives/Hex.js"
-import { temporaryFolder } from "../support/journal/Layers.js"
-import * as PostgresServer from "../support/postgres/Postgres.js"
+import * as Layers from "../support/journal/Layers.js"
 import { suite } from "./AuditLog.suite.js"
 
-const databases = PostgresServer.perFile()
-
-const clients = {
-  SQLite: Effect.map(temporaryFolder, (folder) =>
-    Layer.orDie(Sqlite.layer({ filename: join(folder, "castellan.db") }))
-  ),
-  PostgreSQL: Effect.map(databases.fresh, (options) => Layer.orDie(Postgres.layer(options)))
-}
+const clients = Layers.clients()
 
 for (const [name, client] of Object.entries(clients))
   suite(

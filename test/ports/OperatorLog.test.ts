@@ -1,26 +1,15 @@
-import { join } from "node:path"
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as SqlOperatorLog from "../../src/adapters/sql/operator/OperatorLog.js"
 import * as SqlRefusals from "../../src/adapters/sql/operator/Refusals.js"
-import * as Postgres from "../../src/adapters/sql/postgres/Postgres.js"
-import * as Sqlite from "../../src/adapters/sql/sqlite/Sqlite.js"
 import { OperatorLog } from "../../src/application/ports/operator/OperatorLog.js"
 import { type Refusal, Refusals } from "../../src/application/ports/operator/Refusals.js"
-import { temporaryFolder } from "../support/journal/Layers.js"
+import * as Layers from "../support/journal/Layers.js"
 import * as Make from "../support/journal/Make.js"
-import * as PostgresServer from "../support/postgres/Postgres.js"
 import * as Time from "../support/Time.js"
 
-const databases = PostgresServer.perFile()
-
-const clients = {
-  SQLite: Effect.map(temporaryFolder, (folder) =>
-    Layer.orDie(Sqlite.layer({ filename: join(folder, "castellan.db") }))
-  ),
-  PostgreSQL: Effect.map(databases.fresh, (database) => Layer.orDie(Postgres.layer(database)))
-}
+const clients = Layers.clients()
 
 const refusal = (requestId: string, at: number): Refusal => ({
   requestId,

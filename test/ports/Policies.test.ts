@@ -1,27 +1,16 @@
-import { join } from "node:path"
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as SqlClient from "effect/sql/SqlClient"
 import * as SqlPolicies from "../../src/adapters/sql/Policies.js"
-import * as Postgres from "../../src/adapters/sql/postgres/Postgres.js"
-import * as Sqlite from "../../src/adapters/sql/sqlite/Sqlite.js"
 import * as SqlTenantStore from "../../src/adapters/sql/TenantStore.js"
 import { Policies } from "../../src/application/ports/Policies.js"
 import { TenantStore } from "../../src/application/ports/TenantStore.js"
 import * as Address from "../../src/domain/primitives/Address.js"
-import { temporaryFolder } from "../support/journal/Layers.js"
+import * as Layers from "../support/journal/Layers.js"
 import { alice, bob } from "../support/journal/Make.js"
-import * as PostgresServer from "../support/postgres/Postgres.js"
 
-const databases = PostgresServer.perFile()
-
-const clients = {
-  SQLite: Effect.map(temporaryFolder, (folder) =>
-    Layer.orDie(Sqlite.layer({ filename: join(folder, "castellan.db") }))
-  ),
-  PostgreSQL: Effect.map(databases.fresh, (options) => Layer.orDie(Postgres.layer(options)))
-}
+const clients = Layers.clients()
 
 const list = (digit: string) => ({ addresses: [Address.unsafe(`0x${digit.repeat(40)}`)] })
 

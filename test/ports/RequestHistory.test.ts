@@ -1,28 +1,17 @@
-import { join } from "node:path"
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as SqlJournal from "../../src/adapters/sql/journal/Journal.js"
 import * as SqlRequestHistory from "../../src/adapters/sql/operator/RequestHistory.js"
-import * as Postgres from "../../src/adapters/sql/postgres/Postgres.js"
-import * as Sqlite from "../../src/adapters/sql/sqlite/Sqlite.js"
 import type { Acceptance } from "../../src/application/ports/journal/Records.js"
 import { RequestHistory } from "../../src/application/ports/operator/RequestHistory.js"
 import { accept, answer } from "../support/journal/Facts.js"
 import * as Journals from "../support/journal/Journals.js"
-import { options, temporaryFolder } from "../support/journal/Layers.js"
+import * as Layers from "../support/journal/Layers.js"
 import * as Make from "../support/journal/Make.js"
-import * as PostgresServer from "../support/postgres/Postgres.js"
 import * as Time from "../support/Time.js"
 
-const databases = PostgresServer.perFile()
-
-const clients = {
-  SQLite: Effect.map(temporaryFolder, (folder) =>
-    Layer.orDie(Sqlite.layer({ filename: join(folder, "castellan.db") }))
-  ),
-  PostgreSQL: Effect.map(databases.fresh, (database) => Layer.orDie(Postgres.layer(database)))
-}
+const clients = Layers.clients()
 
 const acceptance = (requestId: string, over: Partial<Acceptance> = {}): Acceptance =>
   Make.acceptance(requestId, [], over)
@@ -90,7 +79,7 @@ describe.each(Object.entries(clients))("the history of requests in %s", (_, clie
         expect(yield* ids({ accountId: Make.bob, before: oldest, isOldestFirst: true })).toEqual(["two"])
       }).pipe(
         Effect.provide(
-          Layer.mergeAll(SqlRequestHistory.layer, SqlJournal.layer(options)).pipe(
+          Layer.mergeAll(SqlRequestHistory.layer, SqlJournal.layer(Layers.options)).pipe(
             Layer.provide(sql),
             Layer.orDie
           )
@@ -160,7 +149,7 @@ describe.each(Object.entries(clients))("the history of requests in %s", (_, clie
         expect([ofWallet?.requestId, more]).toEqual(["waits", []])
       }).pipe(
         Effect.provide(
-          Layer.mergeAll(SqlRequestHistory.layer, SqlJournal.layer(options)).pipe(
+          Layer.mergeAll(SqlRequestHistory.layer, SqlJournal.layer(Layers.options)).pipe(
             Layer.provide(sql),
             Layer.orDie
           )

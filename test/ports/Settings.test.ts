@@ -1,25 +1,14 @@
-import { join } from "node:path"
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import * as SqlClient from "effect/sql/SqlClient"
-import * as Postgres from "../../src/adapters/sql/postgres/Postgres.js"
 import * as SqlSettings from "../../src/adapters/sql/Settings.js"
-import * as Sqlite from "../../src/adapters/sql/sqlite/Sqlite.js"
 import { type Setting, Settings } from "../../src/application/ports/operator/Settings.js"
-import { temporaryFolder } from "../support/journal/Layers.js"
+import * as Layers from "../support/journal/Layers.js"
 import { alice, bob } from "../support/journal/Make.js"
-import * as PostgresServer from "../support/postgres/Postgres.js"
 
-const databases = PostgresServer.perFile()
-
-const clients = {
-  SQLite: Effect.map(temporaryFolder, (folder) =>
-    Layer.orDie(Sqlite.layer({ filename: join(folder, "castellan.db") }))
-  ),
-  PostgreSQL: Effect.map(databases.fresh, (options) => Layer.orDie(Postgres.layer(options)))
-}
+const clients = Layers.clients()
 
 const first: Setting = {
   accountId: alice,

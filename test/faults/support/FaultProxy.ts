@@ -1,5 +1,6 @@
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
-import type { AddressInfo } from "node:net"
+import { createServer, type ServerResponse } from "node:http"
+import { text as bodyOf } from "node:stream/consumers"
+import * as Port from "../../support/process/Port.js"
 import { type Fault, none, type Script, type Stream } from "./Fault.js"
 import * as StaleView from "./StaleView.js"
 
@@ -34,12 +35,6 @@ const polls = new Set([
 const streamOf = (calls: ReadonlyArray<Call>): Stream => {
   if (calls.some(({ method }) => method === "eth_sendRawTransaction")) return "send"
   return calls.every(({ method }) => polls.has(method)) ? "poll" : "read"
-}
-
-const bodyOf = async (request: IncomingMessage): Promise<string> => {
-  const parts: Array<Buffer> = []
-  for await (const part of request) parts.push(Buffer.from(part))
-  return Buffer.concat(parts).toString("utf8")
 }
 
 const pause = (millis: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, millis))
@@ -175,8 +170,7 @@ export const start = async (target: string): Promise<FaultProxy> => {
       response.destroy()
     }
   })
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
-  const { port } = server.address() as AddressInfo
+  const port = await Port.listen(server)
   const play: FaultProxy["play"] = (next, hook = () => undefined) => {
     script = next
     onSend = hook

@@ -1,5 +1,5 @@
 import * as http from "node:http"
-import type { AddressInfo } from "node:net"
+import * as Port from "../../support/process/Port.js"
 import * as Random from "./Random.js"
 
 /** An event of a request: as the journal stores it, or as a webhook received it. */
@@ -67,9 +67,9 @@ export const start = async (seed: number): Promise<Receiver> => {
     else if (mood === "cut") request.socket.destroy()
     else response.writeHead(204).end(() => request.socket.destroy())
   })
-  await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve))
+  const port = await Port.listen(server)
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`,
+    url: `http://127.0.0.1:${port}/`,
     arrivals: () => arrivals,
     storm: () => {
       isStorm = true

@@ -14,6 +14,7 @@ import { endpoints, exampleOf } from "../../support/http/Contract.js"
 import { violations } from "../../support/http/OpenApiDocument.js"
 import { send, start } from "../../support/http/Service.js"
 import { finished } from "../../support/process/Finished.js"
+import * as Port from "../../support/process/Port.js"
 import * as Tools from "../../support/Tools.js"
 
 /** All values within a JSON value, with their paths. */
@@ -237,9 +238,7 @@ describe("the generated pages", () => {
       came.push(`${incoming.method} ${incoming.url}${key}${payload}`)
       outgoing.end()
     })
-    await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve))
-    const address = server.address()
-    const port = typeof address === "object" && address !== null ? address.port : 0
+    const port = await Port.listen(server)
     const script = commands.map((command) =>
       command.replace("curl http://127.0.0.1:8080", `curl -s http://127.0.0.1:${port}`)
     )

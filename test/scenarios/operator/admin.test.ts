@@ -1,5 +1,4 @@
 import { request as ask, createServer, type Server } from "node:http"
-import type { AddressInfo } from "node:net"
 import { afterAll, beforeAll, describe, expect, it } from "@effect/vitest"
 import { getAddress } from "ethers"
 import * as DevService from "../../support/http/DevService.js"
@@ -48,11 +47,8 @@ class Collector {
         response.end("{}")
       })
     })
-    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
-    const collector = new Collector(
-      server,
-      `http://127.0.0.1:${(server.address() as AddressInfo).port}/otlp/`
-    )
+    const port = await Port.listen(server)
+    const collector = new Collector(server, `http://127.0.0.1:${port}/otlp/`)
     return collector
   }
 

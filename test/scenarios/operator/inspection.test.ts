@@ -17,6 +17,7 @@ import * as Inspections from "../../../src/hosts/Inspections.js"
 import * as Service from "../../../src/hosts/node/Service.js"
 import { startNode } from "../../../tools/PreparedChain.js"
 import * as CommandLine from "../../support/process/CommandLine.js"
+import * as Port from "../../support/process/Port.js"
 import { runSource } from "../../support/process/Program.js"
 import { refusal, startFaultyNode } from "../../support/stack/FaultyNode.js"
 
@@ -58,10 +59,9 @@ const poorNode = async (target: string) => {
         .end(Array.isArray(said) ? `[${answers.join()}]` : answers[0])
     })
   })
-  await new Promise<void>((listening) => void server.listen(0, "127.0.0.1", listening))
-  const address = server.address()
+  const port = await Port.listen(server)
   return {
-    url: `http://127.0.0.1:${typeof address === "object" && address !== null ? address.port : 0}`,
+    url: `http://127.0.0.1:${port}`,
     close: () => {
       server.close()
       server.closeAllConnections()

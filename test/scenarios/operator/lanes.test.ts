@@ -1,6 +1,4 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
-import { createServer } from "node:http"
-import type { AddressInfo } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
@@ -10,6 +8,7 @@ import { computeAddress } from "ethers"
 import { devKeys } from "../../../src/hosts/cli/dev/DevKeys.js"
 import * as DevService from "../../support/http/DevService.js"
 import * as CommandLine from "../../support/process/CommandLine.js"
+import * as Port from "../../support/process/Port.js"
 
 const token = "an operator's token of the lanes"
 const operators = [{ name: "ann", token: `${token} of ann` }]
@@ -19,14 +18,6 @@ const recipient = "0x000000000000000000000000000000000000dEaD"
 
 const folder = mkdtempSync(join(tmpdir(), "castellan-lanes-"))
 const database = { path: join(folder, "castellan.sqlite") }
-
-const freePort = async (): Promise<number> => {
-  const server = createServer()
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
-  const { port } = server.address() as AddressInfo
-  await new Promise<void>((resolve) => server.close(() => resolve()))
-  return port
-}
 
 let files = 0
 
@@ -60,7 +51,7 @@ let port: number
 let env: Readonly<Record<string, string>>
 
 beforeAll(async () => {
-  port = await freePort()
+  port = await Port.free()
   env = configured({ port, token, operators })
   service = await DevService.start({
     // No automatic fee bump during a test.
@@ -186,7 +177,7 @@ describe("a lane of the service's own EOA", () => {
       'configure its operator\'s port ("admin")'
     )
     expect(
-      await refused(`lanes unstick ${chain} serviceEoa`, configured({ port: await freePort(), token }))
+      await refused(`lanes unstick ${chain} serviceEoa`, configured({ port: await Port.free(), token }))
     ).toContain("the service does not run there. Nothing was changed")
     const guess = "a guess of thirty-two characters."
     const unknown = await refused(`lanes unstick ${chain} serviceEoa`, configured({ port, token: guess }))

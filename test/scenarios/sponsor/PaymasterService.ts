@@ -1,6 +1,7 @@
-import { createServer, type IncomingMessage } from "node:http"
-import type { AddressInfo } from "node:net"
+import { createServer } from "node:http"
+import { text as bodyOf } from "node:stream/consumers"
 import { id } from "ethers"
+import * as Port from "../../support/process/Port.js"
 
 /** A UserOperation as defined by ERC-7677, with the members of its EntryPoint's version. */
 export type JsonOp = Readonly<Record<string, string>>
@@ -82,12 +83,6 @@ const problemOf = (op: JsonOp, v06: boolean): string | null => {
   return (op.factory === undefined) === (op.factoryData === undefined) ? null : "half a factory"
 }
 
-const bodyOf = async (request: IncomingMessage): Promise<string> => {
-  const parts: Array<Buffer> = []
-  for await (const part of request) parts.push(Buffer.from(part))
-  return Buffer.concat(parts).toString("utf8")
-}
-
 /** Of this paymaster, for EntryPoint v0.6 at that address and any other version elsewhere. */
 export const startService = async (options: {
   readonly paymaster: string
@@ -141,8 +136,7 @@ export const startService = async (options: {
         : [200, JSON.stringify({ jsonrpc: "2.0", id: call.id, ...answer })]
     response.writeHead(status, { "content-type": "application/json" }).end(body)
   })
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
-  const { port } = server.address() as AddressInfo
+  const port = await Port.listen(server)
   return {
     url: `http://127.0.0.1:${port}/v1/secret-key`,
     asked,

@@ -1,5 +1,6 @@
-import { createServer, type IncomingMessage } from "node:http"
+import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
+import { text as bodyOf } from "node:stream/consumers"
 import {
   AbiCoder,
   Contract,
@@ -107,12 +108,6 @@ const codeOf = (reason: string): number => {
   if (/^AA3/.test(reason)) return -32_501
   if (/^AA(?:22|32)/.test(reason)) return -32_503
   return /^AA(?:24|34)/.test(reason) ? -32_507 : -32_500
-}
-
-const bodyOf = async (request: IncomingMessage): Promise<string> => {
-  const parts: Array<Buffer> = []
-  for await (const part of request) parts.push(Buffer.from(part))
-  return Buffer.concat(parts).toString("utf8")
 }
 
 export const startStandIn = async (): Promise<StandIn> => {

@@ -1,7 +1,7 @@
 import * as http from "node:http"
-import type { AddressInfo } from "node:net"
 import * as Redacted from "effect/Redacted"
 import type { Hook } from "../../../src/application/policies/DecisionHook.js"
+import * as Port from "../process/Port.js"
 
 /** A question as the hook receives it. */
 export interface Question {
@@ -30,8 +30,8 @@ export const start = async () => {
     asked.push(question)
     answer(response, question)
   })
-  await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve))
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/decide`
+  const port = await Port.listen(server)
+  const url = `http://127.0.0.1:${port}/decide`
   return {
     url,
     asked,

@@ -1,5 +1,5 @@
 import * as http from "node:http"
-import type { AddressInfo } from "node:net"
+import * as Port from "../process/Port.js"
 
 /** A received request, unmodified. */
 export interface Sent {
@@ -29,9 +29,9 @@ export const start = async (): Promise<Receiver> => {
     response.writeHead(204).end()
     wake()
   })
-  await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve))
+  const port = await Port.listen(server)
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/${secretPath}`,
+    url: `http://127.0.0.1:${port}/${secretPath}`,
     sent,
     until: async (look) => {
       for (;;) {

@@ -9,7 +9,7 @@ import * as SqlClient from "effect/sql/SqlClient"
 import * as SqlJournal from "../../../src/adapters/sql/journal/Journal.js"
 import * as Postgres from "../../../src/adapters/sql/postgres/Postgres.js"
 import * as Sqlite from "../../../src/adapters/sql/sqlite/Sqlite.js"
-import type { Databases } from "../postgres/Postgres.js"
+import * as PostgresServer from "../postgres/Postgres.js"
 import * as Tools from "../Tools.js"
 import * as Journals from "./Journals.js"
 
@@ -18,6 +18,14 @@ export const temporaryFolder = Effect.acquireRelease(
   Effect.sync(() => mkdtempSync(join(tmpdir(), "castellan-journal-"))),
   (folder) => Effect.sync(() => rmSync(folder, { recursive: true, force: true }))
 )
+
+/** Clients, each of a fresh database on each use. The test file has one PostgreSQL server. */
+export const clients = () => ({
+  SQLite: Effect.map(temporaryFolder, (folder) =>
+    Layer.orDie(Sqlite.layer({ filename: join(folder, "castellan.db") }))
+  ),
+  PostgreSQL: Effect.map(PostgresServer.perFile().fresh, (options) => Layer.orDie(Postgres.layer(options)))
+})
 
 export const options = { sealingKey: Redacted.make("a secret of the tests that is long enough") }
 
@@ -60,7 +68,7 @@ const tables = [
 ]
 
 /** One database of the server, emptied before each use: creating a database takes longer than a test. */
-export const postgresOn = ({ fresh }: Databases): Layer.Layer<Journals.Ports> => {
+export const postgresOn = ({ fresh }: PostgresServer.Databases): Layer.Layer<Journals.Ports> => {
   let database: Promise<Postgres.Options> | undefined
   const emptied = Effect.gen(function* () {
     const sql = yield* SqlClient.SqlClient
@@ -85,7 +93,7 @@ export const postgresOn = ({ fresh }: Databases): Layer.Layer<Journals.Ports> =>
 }
 
 /** Every journal, empty. */
-export const adaptersOn = (databases: Databases) => [
+export const adaptersOn = (databases: PostgresServer.Databases) => [
   { name: "SQLite", layer: sqlite },
   { name: "PostgreSQL", layer: postgresOn(databases) }
 ]
@@ -98,7 +106,7 @@ const pairOf = (layer: Layer.Layer<Journals.Ports>): Pair => {
 }
 
 /** Two instances of the journal on one database, like two processes. */
-export const pairs = ({ fresh }: Databases): Readonly<Record<string, Pair>> => ({
+export const pairs = ({ fresh }: PostgresServer.Databases): Readonly<Record<string, Pair>> => ({
   SQLite: Effect.flatMap(temporaryFolder, (folder) => pairOf(sqliteAt(join(folder, "journal.db")))),
   PostgreSQL: Effect.flatMap(fresh, (address) => pairOf(postgresAt(address)))
 })

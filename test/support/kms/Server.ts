@@ -1,6 +1,7 @@
 import { createServer as createHttp, type IncomingMessage, type RequestListener } from "node:http"
 import { createServer as createHttps } from "node:https"
 import type { AddressInfo, Socket } from "node:net"
+import { buffer as read } from "node:stream/consumers"
 import * as Effect from "effect/Effect"
 
 export interface Asked {
@@ -30,12 +31,6 @@ export interface Server {
   /** Fault of a request; null for none. */
   fault: ((asked: Asked) => Fault | null) | null
   readonly connections: () => number
-}
-
-const read = async (request: IncomingMessage): Promise<Buffer> => {
-  const chunks: Array<Buffer> = []
-  for await (const chunk of request) chunks.push(chunk as Buffer)
-  return Buffer.concat(chunks)
 }
 
 /** A service on loopback that replies with `answer` unless a fault is set. Closed with the scope. */

@@ -1,15 +1,21 @@
 import { once } from "node:events"
-import { createServer } from "node:net"
+import { createServer, type Server } from "node:net"
+
+/** Listens on a free port of 127.0.0.1. */
+export const listen = async (server: Server): Promise<number> => {
+  await once(server.listen(0, "127.0.0.1"), "listening")
+  const address = server.address()
+  if (address === null || typeof address === "string") throw new Error("no free port")
+  return address.port
+}
 
 /** A free port of 127.0.0.1; another process may take it at any time. */
 export const free = async (): Promise<number> => {
-  const server = createServer().listen(0, "127.0.0.1")
-  await once(server, "listening")
-  const address = server.address()
+  const server = createServer()
+  const port = await listen(server)
   server.close()
   await once(server, "close")
-  if (address === null || typeof address === "string") throw new Error("no free port")
-  return address.port
+  return port
 }
 
 const tries = 5

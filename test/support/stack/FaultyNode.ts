@@ -1,5 +1,6 @@
-import { createServer, type IncomingMessage } from "node:http"
+import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
+import { text as bodyOf } from "node:stream/consumers"
 
 export interface Question {
   readonly method: string
@@ -28,12 +29,6 @@ export interface FaultyNode {
 export const honest: Fault = (_, ask) => ask()
 
 export const refusal = (code: number, message: string): Answer => ({ error: { code, message } })
-
-const bodyOf = async (request: IncomingMessage): Promise<string> => {
-  const parts: Array<Buffer> = []
-  for await (const part of request) parts.push(Buffer.from(part))
-  return Buffer.concat(parts).toString("utf8")
-}
 
 export const startFaultyNode = async (target: string): Promise<FaultyNode> => {
   let fault = honest

@@ -1,7 +1,6 @@
 import { spawn } from "node:child_process"
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { createServer } from "node:http"
-import type { AddressInfo } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { text } from "node:stream/consumers"
@@ -54,9 +53,8 @@ const received = async (...args: ReadonlyArray<string>) => {
     if (requests.length === 1) socket.destroy()
     else response.end("{}")
   })
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
+  const port = await Port.listen(server)
   try {
-    const { port } = server.address() as AddressInfo
     const words = ["call", ...args, "--url", `http://127.0.0.1:${port}`]
     await Effect.runPromise(Effect.result(CommandLine.run(words, env())))
     return requests

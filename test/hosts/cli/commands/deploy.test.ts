@@ -77,10 +77,9 @@ const cutAfter = async (transactions: number) => {
       outgoing.writeHead(200, { "content-type": "application/json" }).end(await answer.text())
     })
   })
-  await new Promise<void>((listening) => void server.listen(0, "127.0.0.1", listening))
-  const address = server.address()
+  const port = await Port.listen(server)
   return {
-    url: `http://127.0.0.1:${typeof address === "object" && address !== null ? address.port : 0}`,
+    url: `http://127.0.0.1:${port}`,
     close: () => server.closeAllConnections()
   }
 }

@@ -1,10 +1,10 @@
-import { once } from "node:events"
 import { createServer } from "node:http"
 import { text } from "node:stream/consumers"
 import { describe, expect, it } from "@effect/vitest"
 import { Transaction, Wallet } from "ethers"
 import { devKeys } from "../../../../src/hosts/cli/dev/DevKeys.js"
 import { NodeProvider } from "../../../../src/hosts/cli/support/NodeProvider.js"
+import * as Port from "../../../support/process/Port.js"
 
 const word = `0x${"11".repeat(32)}`
 
@@ -51,11 +51,10 @@ const startNode = async () => {
       result: answer(method, params)
     })
     response.end(JSON.stringify(Array.isArray(body) ? body.map(one) : one(body)))
-  }).listen(0, "127.0.0.1")
-  await once(server, "listening")
-  const address = server.address()
+  })
+  const port = await Port.listen(server)
   return {
-    url: `http://127.0.0.1:${typeof address === "object" ? address?.port : 0}`,
+    url: `http://127.0.0.1:${port}`,
     stop: () => server.close()
   }
 }
