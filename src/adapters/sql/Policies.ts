@@ -17,6 +17,8 @@ interface Row extends Omit<PolicyVersion, "at" | "content" | "version"> {
   readonly content: string | null
 }
 
+type Place = Pick<PolicyVersion, "accountId" | "layer" | "subject">
+
 const failed = (error: SqlError | PoliciesError): PoliciesError =>
   error instanceof PoliciesError
     ? error
@@ -94,14 +96,13 @@ export const make: Migrations.Stored<Policies["Service"]> = Effect.gen(function*
   const asked = <A>(effect: Effect.Effect<A, SqlError | PoliciesError>) =>
     Effect.withTracerEnabled(Effect.mapError(effect, failed), false)
 
-  const newestOf = ({ accountId, layer, subject }: Pick<PolicyVersion, "accountId" | "layer" | "subject">) =>
-    Effect.map(
-      sql<Row>`
-        select ${columns(sql)} from policies
-        where account_id = ${accountId} and layer = ${layer} and subject = ${subject}
-        order by version desc limit 1`,
-      ([row]) => row
-    )
+  const rows = (which: Fragment) => sql<Row>`select ${columns(sql)} from policies where ${which}`
+  const read = (which: Fragment) => asked(Effect.flatMap(rows(which), Effect.forEach(versionOf)))
+
+  const newestFirst = ({ accountId, layer, subject }: Place) => sql`
+    account_id = ${accountId} and layer = ${layer} and subject = ${subject} order by version desc`
+
+  const newestOf = (place: Place) => Effect.map(rows(sql`${newestFirst(place)} limit 1`), ([row]) => row)
 
   /** Newest versions that remove nothing. */
   const kept = sql.literal(`
@@ -110,10 +111,7 @@ export const make: Migrations.Stored<Policies["Service"]> = Effect.gen(function*
       where later.account_id = policies.account_id and later.layer = policies.layer
         and later.subject = policies.subject)`)
 
-  const hasRoom = (
-    { accountId, layer, subject }: Pick<PolicyVersion, "accountId" | "layer" | "subject">,
-    content: string
-  ) =>
+  const hasRoom = ({ accountId, layer, subject }: Place, content: string) =>
     Effect.flatMap(
       sql<{ readonly subjects: number | string; readonly characters: number | string }>`
         select count(*) as subjects, coalesce(sum(length(content)), 0) as characters from policies
@@ -150,25 +148,8 @@ export const make: Migrations.Stored<Policies["Service"]> = Effect.gen(function*
           })
         )
       ),
-    current: (accountId) =>
-      asked(
-        Effect.flatMap(
-          sql<Row>`
-            select ${columns(sql)} from policies where account_id = ${accountId} and ${kept}
-            order by layer, subject`,
-          Effect.forEach(versionOf)
-        )
-      ),
-    history: (accountId, layer, subject) =>
-      asked(
-        Effect.flatMap(
-          sql<Row>`
-            select ${columns(sql)} from policies
-            where account_id = ${accountId} and layer = ${layer} and subject = ${subject}
-            order by version desc`,
-          Effect.forEach(versionOf)
-        )
-      ),
+    current: (accountId) => read(sql`account_id = ${accountId} and ${kept} order by layer, subject`),
+    history: (accountId, layer, subject) => read(newestFirst({ accountId, layer, subject })),
     changes: (after) =>
       asked(
         Effect.map(
