@@ -1,7 +1,8 @@
 import * as Clock from "effect/Clock"
+import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import type { Limit } from "../../domain/policy/Policy.js"
-import { everyWallet, type Subject } from "../../domain/policy/Subject.js"
+import { type Content, everyWallet, type Subject } from "../../domain/policy/Subject.js"
 import type { Address } from "../../domain/primitives/Address.js"
 import type { Budgets, BudgetsError, Figures, Window } from "../ports/Budgets.js"
 import type { Layer, PolicyVersion } from "../ports/Policies.js"
@@ -46,3 +47,16 @@ export const of = (
         : Effect.succeed<Use>({ limit, figures: null })
     )
   })
+
+/** Unix seconds of the last date that can be written. */
+const lastDate = 8_640_000_000_000
+
+/** A subject's content in a few words, for people. */
+export const summaryOf = (content: Content): string => {
+  if (content === null) return "removed"
+  if ("addresses" in content) return `addresses: ${content.addresses.length}`
+  const { expiresAt, limits = [], mode, rules } = content
+  const last = DateTime.makeUnsafe(Math.min(expiresAt, lastDate) * 1_000)
+  const end = expiresAt === 0 ? "" : `, until ${DateTime.formatIso(last)}`
+  return `${mode}, rules: ${rules.length}, limits: ${limits.length}${end}`
+}

@@ -35,16 +35,3 @@ export type Content = Policy.Policy | Policy.List | null
 /** The form of a subject's content. */
 export const contentOf = (subject: Subject): Schema.Codec<Policy.Policy | Policy.List, unknown> =>
   isList(subject) ? Policy.List : Policy.Policy
-
-/** Unix seconds of the last date that engines can write. */
-const lastDate = 8_640_000_000_000
-
-/** The content in a few words, for people. */
-export const summaryOf = (content: Content): string => {
-  if (content === null) return "removed"
-  if ("addresses" in content) return `addresses: ${content.addresses.length}`
-  const { expiresAt, limits = [], mode, rules } = content
-  const end =
-    expiresAt === 0 ? "" : `, until ${new Date(Math.min(expiresAt, lastDate) * 1_000).toISOString()}`
-  return `${mode}, rules: ${rules.length}, limits: ${limits.length}${end}`
-}

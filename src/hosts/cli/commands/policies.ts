@@ -72,7 +72,7 @@ const one = (version: PolicyVersion) => {
   const { at, by, layer, policy, subject, version: number } = shown(version)
   return {
     json: shown(version),
-    text: `${Table.card({ subject, layer, version: number, content: Subject.summaryOf(version.content), at, by })}\n${JSON.stringify(policy, null, 2)}`
+    text: `${Table.card({ subject, layer, version: number, content: Usage.summaryOf(version.content), at, by })}\n${JSON.stringify(policy, null, 2)}`
   }
 }
 
@@ -80,7 +80,7 @@ const listed = (versions: ReadonlyArray<PolicyVersion>, nothing: string) => ({
   ...Table.list(versions, nothing, {
     SUBJECT: (each) => each.subject,
     VERSION: (each) => each.version,
-    CONTENT: (each) => Subject.summaryOf(each.content),
+    CONTENT: (each) => Usage.summaryOf(each.content),
     SET: (each) => Table.time(each.at * 1_000),
     BY: (each) => each.by
   }),
@@ -140,7 +140,7 @@ const set = Command.make("set", {
     const version = yield* put(account, subject, logged, read(file))
     return {
       json: shown(version),
-      text: `version ${version.version} of ${version.subject} is in force within a second: ${Subject.summaryOf(version.content)}`
+      text: `version ${version.version} of ${version.subject} is in force within a second: ${Usage.summaryOf(version.content)}`
     }
   })
 )

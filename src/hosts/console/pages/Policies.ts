@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Usage from "../../../application/policies/Usage.js"
 import type { PolicyVersion } from "../../../application/ports/Policies.js"
-import { everyWallet, summaryOf } from "../../../domain/policy/Subject.js"
+import { everyWallet } from "../../../domain/policy/Subject.js"
 import type { Data, Missing, View } from "../Data.js"
 import { type Html, html, type Part } from "../Html.js"
 import * as Page from "../Page.js"
@@ -88,7 +88,7 @@ ${Page.box(
       version.accountId,
       version.layer,
       version.version.toString(),
-      summaryOf(version.content),
+      Usage.summaryOf(version.content),
       mode(version),
       Page.ago(version.at * 1_000, view.now),
       version.by
