@@ -160,6 +160,61 @@ export const suite = (
       })
     )
 
+    fact(
+      "budgets that share an id are bound, landed and settled together, each at what it holds",
+      (budgets) =>
+        Effect.gen(function* () {
+          const limit = { ...budget, name: "limit" }
+          yield* reserve(budgets, [entry("a", 60n), entry("a", 7n, limit)])
+          const terms = (wei: bigint) => ({
+            chainId,
+            id: "a",
+            wei: 0n,
+            parts: [{ ...limit, wei }],
+            isFirst: true
+          })
+          expect(yield* budgets.bind({ ...terms(8n) }, "")).toBe(false)
+          expect(yield* budgets.bind({ ...terms(7n), parts: [{ ...deposit, wei: 0n }] }, "")).toBe(false)
+          expect(yield* budgets.bind(terms(7n), "")).toBe(true)
+          expect(yield* budgets.bind(terms(7n), "")).toBe(false)
+          expect(yield* reserve(budgets, [entry("a", 9n, limit)])).toBeNull()
+          yield* budgets.release(chainId, ["a"])
+          yield* budgets.settle(chainId, "a", "held")
+          expect(yield* today(budgets)).toEqual({ held: 0n, booked: 60n })
+          expect(yield* budgets.figures(limit, 0, "day")).toEqual({ held: 0n, booked: 9n })
+          expect(yield* reserve(budgets, [entry("a", 1n, { ...budget, name: "third" })])).toMatchObject({
+            reason: "ended"
+          })
+        })
+    )
+
+    fact("finds the account's bound holds once they may end", (budgets) =>
+      Effect.gen(function* () {
+        yield* reserve(budgets, [
+          ...["a", "b", "c", "reserved"].map((id) => entry(id, 1n)),
+          ...["a", "other"].map((id) => entry(id, 1n, { ...deposit, window: "open" }))
+        ])
+        const bindAt = (id: string, due?: bigint) =>
+          budgets.bind({ chainId, id, wei: 0n, ...(due !== undefined && { due }) }, "")
+        for (const due of [9n, 7n, 8n]) yield* bindAt("a", due)
+        yield* bindAt("b", 8n)
+        yield* bindAt("c")
+        yield* bindAt("other")
+        const dueAt = (block: bigint, account = alice) =>
+          Effect.map(budgets.due(chainId, account, block), ({ hasLater, holds }) => [
+            holds.map(({ id, name }) => `${id} ${name}`),
+            hasLater
+          ])
+        const first = ["a sponsor", "a deposit"]
+        expect(yield* dueAt(6n)).toEqual([["c sponsor"], true])
+        expect(yield* dueAt(7n)).toEqual([[...first, "c sponsor"], true])
+        expect(yield* dueAt(8n)).toEqual([[...first, "b sponsor", "c sponsor"], false])
+        expect(yield* dueAt(8n, bob)).toEqual([[], false])
+        yield* budgets.settle(chainId, "b", 0n)
+        expect(yield* dueAt(7n)).toEqual([[...first, "c sponsor"], false])
+      })
+    )
+
     fact("the same id again is held once, at the higher sum", (budgets) =>
       Effect.gen(function* () {
         for (const wei of [60n, 60n, 10n]) expect(yield* reserve(budgets, [entry("a", wei)])).toBeNull()

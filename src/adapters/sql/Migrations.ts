@@ -14,8 +14,8 @@ const table = "castellan_migrations"
 
 /**
  * By number: the migrator skips migrations up to the latest that ran. Processes of the previous version keep working during
- * and after a migration, so each only adds tables, and columns that inserts may omit. Only 0035 renames a table, whose rows
- * such a process would write without their totals. Each must be quick, since other processes wait.
+ * and after a migration, so each only adds tables, and columns that inserts may omit. Only 0035 renames a table, and
+ * 0041 replaces it: such a process would write rows without their totals, or rows that nothing reads. Each must be quick, since other processes wait.
  */
 export const migrations = {
   "0032_schema": Effect.all(
@@ -39,7 +39,8 @@ export const migrations = {
   "0037_previews": Journal.previews,
   "0038_policies": Accounts.policies,
   "0039_settings": Accounts.settings,
-  "0040_requests_policies": Journal.policies
+  "0040_requests_policies": Journal.policies,
+  "0041_holds": Accounts.holds
 }
 
 const newest = Math.max(...Object.keys(migrations).map((name) => Number.parseInt(name, 10)))

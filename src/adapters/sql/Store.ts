@@ -84,7 +84,8 @@ export const reading = (sql: SqlClient.SqlClient): Run => {
   return isPostgres(sql) ? sql.ofOneMoment : sql.withTransaction
 }
 
-const query = (sql: SqlClient.SqlClient): Run =>
+/** Runs a read-only effect of one statement, or of several that need no common snapshot. */
+export const query = (sql: SqlClient.SqlClient): Run =>
   // Spans of statements carry their text.
   isSqlite(sql) ? sql.query : Effect.withTracerEnabled(false)
 

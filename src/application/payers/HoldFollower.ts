@@ -14,7 +14,7 @@ import { Lru } from "../../domain/primitives/Lru.js"
 import * as EoaTransactions from "../chain/EoaTransactions.js"
 import * as Inclusions from "../chain/Inclusions.js"
 import * as Troubles from "../observe/Troubles.js"
-import type { Budgets, BudgetsError, Hold } from "../ports/Budgets.js"
+import type { Budgets, BudgetsError, Cost, Hold } from "../ports/Budgets.js"
 import type { ChainClient, KnownTransaction } from "../ports/chain/ChainRpc.js"
 import * as Holding from "../ports/journal/Holding.js"
 import type { NetworkProfile } from "../ports/NetworkProfile.js"
@@ -100,21 +100,18 @@ const pollsPerRead = 5
 /** Names of the budgets that count the limits of spending rules begin with it, see `Rulebook.potOf`. */
 const limits = "policy "
 
-const isFollowed = ({ bound, name }: Hold): boolean => bound && (name === budget || name.startsWith(limits))
+/** End of the ids of holds for what ops pay for gas; other holds of spending rules are for the amounts that ops move. */
+export const fees = "/fees"
 
-/** A landed op uses up its gas, or the held amount unless its call was reverted. */
-const costOf = (
-  { id, name, wei }: Hold,
-  { cost, success }: Pick<Inclusions.Inclusion, "cost" | "success">
-): bigint => {
-  if (name === budget || id.endsWith("/fees")) return cost
-  return success ? wei : 0n
+const isSponsored = ({ name }: Hold): boolean => name === budget
+
+const isFollowed = (hold: Hold): boolean => hold.bound && (isSponsored(hold) || hold.name.startsWith(limits))
+
+/** A landed op uses up its gas, or the held amounts unless its call was reverted. */
+const costOf = (hold: Hold, { cost, success }: Pick<Inclusions.Inclusion, "cost" | "success">): Cost => {
+  if (isSponsored(hold) || hold.id.endsWith(fees)) return cost
+  return success ? "held" : 0n
 }
-
-const isOwn =
-  (accountId: AccountId) =>
-  (hold: Hold): boolean =>
-    isFollowed(hold) && hold.accountId === accountId
 
 export const accountsOf = (
   budgets: Budgets["Service"],
@@ -165,12 +162,14 @@ const settle = (budgets: Budgets["Service"], watched: Watched) =>
   Effect.gen(function* () {
     const { accountId, chain, profile } = watched
     const { chainId, settledDepth } = profile
-    const open = (yield* budgets.open(chainId)).filter(isOwn(accountId))
-    // Holds with the same id share their cost. A later one lacks the notes of versions signed before it.
-    const all = Object.values(Arr.groupBy(open, ({ id }) => id)).map(
-      (same): Hold => ({ ...same[0], notes: Arr.dedupe(same.flatMap(({ notes }) => notes)) })
-    )
-    if (all.length === 0) return 0
+    const head = yield* chain.block("latest")
+    if (head === null) return 1
+    const settledNumber = head.number - BigInt(settledDepth) + 1n
+    const { hasLater, holds: due } = yield* budgets.due(chainId, accountId, BigInts.max(settledNumber, 0n))
+    const later = Number(hasLater)
+    // All budgets that hold under an id share its end.
+    const all = [...new Map(due.filter(isFollowed).map((hold) => [hold.id, hold])).values()]
+    if (all.length === 0) return later
     // All sealed versions of an op share one hold, and at most one lands.
     const holds = all.flatMap((hold) => {
       const versions = hold.notes.flatMap(decodeNote)
@@ -189,16 +188,13 @@ const settle = (budgets: Budgets["Service"], watched: Watched) =>
             }
           ]
     })
-    const head = yield* chain.block("latest")
-    if (head === null) return all.length
-    const settledNumber = head.number - BigInt(settledDepth) + 1n
     const direct = yield* Effect.catchTag(
       settleDirect(budgets, watched, all, settledNumber),
       "ChainRpcError",
       ({ message }) => Effect.as(Effect.logDebug(`signers' transactions cannot be followed: ${message}`), 1)
     )
     const settled = settledNumber < 0n ? null : yield* chain.block(settledNumber)
-    let left = direct + holds.length
+    let left = later + direct + holds.length
     for (const [entryPoint, group] of Object.entries(Arr.groupBy(holds, (each) => each.entryPoint))) {
       const first = group.reduce((least, each) => BigInts.min(least, each.since), head.number)
       // A reorganisation may put a landing below the head at its signature.
@@ -211,29 +207,35 @@ const settle = (budgets: Budgets["Service"], watched: Watched) =>
         // A node without this block could miss landings.
         { known: settledNumber }
       )
+      const landingOf = ({ hashes }: { readonly hashes: ReadonlyArray<Hex.Bytes32> }) =>
+        hashes.map((hash) => landings.get(hash)).find((each) => each !== undefined)
+      const missing = group.filter((each) => landingOf(each) === undefined)
       const others = yield* Inclusions.ofWalletsWithin(
         chain,
         Address.unsafe(entryPoint),
-        Arr.dedupe(group.flatMap(({ nonce, wallet }) => (nonce === undefined ? [] : (wallet ?? [])))),
+        Arr.dedupe(missing.flatMap(({ nonce, wallet }) => (nonce === undefined ? [] : (wallet ?? [])))),
         { from: since, to: head.number },
         settledNumber
       )
-      const ends = group.map(({ hashes, hold, nonce, validUntil, wallet }) => {
-        const landing = hashes.map((hash) => landings.get(hash)).find((each) => each !== undefined)
+      const ends = group.map((each) => {
+        const { hold, nonce, validUntil, wallet } = each
+        const landing = landingOf(each)
         const final = landing !== undefined && landing.blockNumber <= settledNumber
         const isDead =
           settled !== null &&
           (settled.timestamp > validUntil ||
             others.some(
-              (each) => each.sender === wallet && each.nonce === nonce && each.blockNumber <= settledNumber
+              (other) =>
+                other.sender === wallet && other.nonce === nonce && other.blockNumber <= settledNumber
             ))
         const over = landing === undefined && isDead
-        const cost = landing === undefined ? null : costOf(hold, landing)
         if (final || over) {
           left -= 1
-          return budgets.settle(chainId, hold.id, cost ?? 0n)
+          return budgets.settle(chainId, hold.id, landing === undefined ? 0n : costOf(hold, landing))
         }
-        return cost === hold.landed ? Effect.void : budgets.land(chainId, hold.id, cost)
+        const cost = landing?.cost ?? null
+        // Limits free nothing that a reorganisation could still bring back.
+        return isSponsored(hold) && cost !== hold.landed ? budgets.land(chainId, hold.id, cost) : Effect.void
       })
       yield* Effect.all(ends, { concurrency: "unbounded", discard: true })
     }

@@ -7,12 +7,20 @@ import * as Result from "effect/Result"
 import * as Nonce from "../../domain/erc4337/Nonce.js"
 import * as Policy from "../../domain/policy/Policy.js"
 import type { Bytes32 } from "../../domain/primitives/Hex.js"
+import { Lru } from "../../domain/primitives/Lru.js"
 import type { ElementFailure } from "../failures/Elements.js"
 import { type Failure, type Unavailable, unavailable } from "../failures/Failure.js"
 import * as Metrics from "../observe/Metrics.js"
 import * as HoldFollower from "../payers/HoldFollower.js"
 import { heldMillis, holdId, PayerRefusal } from "../payers/Payer.js"
-import { Budgets, type BudgetsError, type Lack, type Reservation, type Window } from "../ports/Budgets.js"
+import {
+  type Binding,
+  Budgets,
+  type BudgetsError,
+  type Lack,
+  type Reservation,
+  type Window
+} from "../ports/Budgets.js"
 import { ChainRpc } from "../ports/chain/ChainRpc.js"
 import type { PreparedOp } from "../ports/journal/Records.js"
 import type { PolicyName } from "../ports/Policies.js"
@@ -106,8 +114,10 @@ const baseOf = (named: Named): string => {
   return `${holdId({ requestId, index, given: named.kind === "given" ? named.userOpHash : null })}/`
 }
 
-/** Start of the ids of the holds of an op under its prepared nonce; each asset has one. */
+/** Start of the ids of the holds of an op under its prepared nonce: one for what it moves, and one for its fees. */
 const preparedBaseOf = (op: PreparedOp): string => `${baseOf(op)}${Nonce.make(op.nonceKey, op.sequence)}/`
+
+const feesId = (base: string): string => `${base.slice(0, -1)}${HoldFollower.fees}`
 
 /** Only slices of one request count here, and all are opened within the longest window. */
 const windowOf = (per: Exclude<Policy.Limit["per"], "op">): Window => (per === "request" ? "30d" : per)
@@ -128,8 +138,6 @@ export const entriesOf = (
     (each.policy.limits ?? []).flatMap((limit): ReadonlyArray<Entry> => {
       const wei = Policy.amountOf(limit, spending) ?? 0n
       if (limit.per === "op" || !Policy.isOn(limit, chainId) || wei === 0n) return []
-      // The asset ends the id: of fees the real cost is booked.
-      const kept = limit.approvals === "ignore" ? "ignore/" : ""
       const pot = Rulebook.potOf(accountId, each, limit, wallet)
       return [
         {
@@ -137,7 +145,7 @@ export const entriesOf = (
           name: limit.per === "request" ? `${pot.name} ${requestId}` : pot.name,
           bound: each,
           of: limit,
-          id: `${base}${kept}${limit.asset}`,
+          id: limit.asset === "fees" ? feesId(base) : `${base}amounts`,
           wei,
           limit: each.policy.mode === "observe" ? null : limit.max,
           maxOpen: null,
@@ -246,6 +254,9 @@ const make = Effect.gen(function* () {
       })
     })
 
+  /** By element: start of the ids that this process has reserved, and null for several. An element with one has no others. */
+  const reserved = new Lru<string, string | null>(16_384)
+
   const release: Rules["Service"]["release"] = ({ accountId, chainId }, elements) =>
     Effect.gen(function* () {
       if ((yield* rulebook.of(accountId)) === null) return
@@ -310,6 +321,9 @@ const make = Effect.gen(function* () {
           for (const [position, { entries, op, place }] of groups.entries()) {
             const failure = lackOf(entries, lacks[position])
             if (failure !== null) failing[place]?.set(op.index, yield* countRefusal(failure))
+            const [element, base] = [baseOf(op), preparedBaseOf(op)]
+            const before = reserved.get(element)
+            reserved.set(element, before === undefined || before === base ? base : null)
           }
           yield* logObserved(
             budgets,
@@ -371,18 +385,37 @@ const make = Effect.gen(function* () {
       const element = Judgement.elementOf(book, asker, call, op)
       const now = yield* Clock.currentTimeMillis
       const { chainId } = context
-      const take = (base: string, ended: ReadonlySet<string>): Effect.Effect<Taken, BudgetsError> =>
+      const watched = yield* watchedOf(context)
+      // A caller's node could name a later block, so that a landing before it would be missed.
+      const since = watched === null ? 0n : yield* headOf(watched)
+      const note = noteOf(call, since)
+      const entriesAt = (base: string) => entriesOf(asker, element, base, now + heldMillis)
+      /** Whether all of these are bound now. */
+      const bindEach = (entries: ReadonlyArray<Entry>, terms: Pick<Binding, "isFirst">) =>
+        Effect.map(
+          Effect.forEach(
+            Map.groupBy(entries, ({ id }) => id),
+            ([id, parts]) => budgets.bind({ chainId, id, wei: 0n, due: since, parts, ...terms }, note),
+            { concurrency: "unbounded" }
+          ),
+          (each) => !each.includes(false)
+        )
+      const watch = (entries: ReadonlyArray<Entry>) =>
+        watched === null || entries.length === 0 ? Effect.void : follower.watch(watched)
+      const known = reserved.get(baseOf(op))
+      reserved.delete(baseOf(op))
+      if (known === first) {
+        const entries = entriesAt(first)
+        if (yield* bindEach(entries, { isFirst: true })) return yield* watch(entries)
+      }
+      const take = (base: string): Effect.Effect<Taken, BudgetsError> =>
         Effect.gen(function* () {
-          const all = entriesOf(asker, element, base, now + heldMillis)
-          const entries = all.filter(({ name }) => !ended.has(name))
+          const entries = entriesAt(base)
           const [lack] = yield* budgets.reserve([entries])
           if (lack?.reason !== "ended") return { base, entries, failure: lackOf(entries, lack) }
           // The landed version with the same nonce is booked, and nothing else can land there.
-          return yield* base === last ? take(base, new Set([...ended, lack.budget])) : take(last, new Set())
+          return base === last ? { base, entries: [], failure: null } : yield* take(last)
         })
-      const watched = yield* watchedOf(context)
-      // A caller's node could name a later block, so that a landing before it would be missed.
-      const note = noteOf(call, watched === null ? 0n : yield* headOf(watched))
       const before = yield* budgets.open(chainId, baseOf(op))
       const own = before.filter(({ bound, id }) => bound && id.startsWith(first))
       const isFree = first === last || own.every(({ notes }) => notes.includes(note))
@@ -393,23 +426,17 @@ const make = Effect.gen(function* () {
           chainId,
           before.flatMap(({ id }) => (id.startsWith(of) ? [] : id))
         )
-      let taken = yield* take(base, new Set())
+      let taken = yield* take(base)
       if (taken.failure !== null) {
         yield* others(base)
         if (watched !== null) yield* follower.settle(watched)
-        taken = yield* take(base, new Set())
+        taken = yield* take(base)
       }
       if (taken.failure !== null)
         return yield* new PayerRefusal({ failure: yield* countRefusal(taken.failure) })
-      // The amount was just held.
-      const bound = yield* Effect.forEach(
-        new Set(taken.entries.map(({ id }) => id)),
-        (id) => budgets.bind({ chainId, id, wei: 0n }, note),
-        { concurrency: "unbounded" }
-      )
-      if (bound.includes(false)) return yield* unavailable()
+      if (!(yield* bindEach(taken.entries, {}))) return yield* unavailable()
       yield* others(taken.base)
-      if (watched !== null && taken.entries.length > 0) yield* follower.watch(watched)
+      yield* watch(taken.entries)
     }).pipe(
       Effect.mapError((error) =>
         error._tag === "PayerRefusal" || error._tag === "Unavailable" ? error : unavailable()

@@ -97,7 +97,10 @@ export const judge = (asker: Asker): Effect.Effect<Judge, Unavailable, Budgets |
         }
         const base = `sign/${wallet ?? signers.join()}/${content.hash}/`
         const context = { accountId, chainId }
-        const entries = Rules.entriesOf({ context, requestId }, element, base, at + heldMillis)
+        // Each budget ends for itself: what one key has had signed does not cover another key's limits.
+        const entries = Rules.entriesOf({ context, requestId }, element, base, at + heldMillis).map(
+          (entry) => ({ ...entry, id: `${entry.id}/${entry.name}` })
+        )
         const failure = yield* Effect.mapError(booked(budgets, entries), () => unavailable())
         if (failure !== null) return yield* Rules.countRefusal(failure)
         yield* Rules.logObserved(budgets, [{ entries, requestId }], at)

@@ -25,8 +25,16 @@ export interface Budget {
   readonly name: string
 }
 
-export interface Reservation extends Budget {
-  /** Identifies the purpose, unique on the chain. Budgets that hold money for the same purpose share the id. */
+/** A sum that a budget holds, wei. */
+export interface Part extends Budget {
+  readonly wei: bigint
+}
+
+export interface Reservation extends Part {
+  /**
+   * Identifies the purpose, unique on the chain. Budgets that hold money for the same purpose, the operator's and those of
+   * one account, share the id: they are bound, released and settled together.
+   */
   readonly id: string
   /** Highest possible cost. */
   readonly wei: bigint
@@ -60,6 +68,19 @@ export interface Hold extends Budget {
   /** Notes of `bind`, oldest first. */
   readonly notes: ReadonlyArray<string>
 }
+
+/** Terms under which a reservation is bound. */
+export interface Binding {
+  /** Number of a block before which it cannot end; the least of several counts, and none is 0. */
+  readonly due?: bigint
+  /** Sums that budgets must hold at least. */
+  readonly parts?: ReadonlyArray<Part>
+  /** Only if it was not bound before. */
+  readonly isFirst?: boolean
+}
+
+/** Cost of a hold, wei; `held`: of each budget what it holds. */
+export type Cost = bigint | "held"
 
 /** Use of a budget, wei. */
 export interface Figures {
@@ -100,11 +121,11 @@ export class Budgets extends Context.Service<
       groups: ReadonlyArray<ReadonlyArray<Reservation>>
     ) => Effect.Effect<ReadonlyArray<Lack | null>, BudgetsError>
     /**
-     * Holds the reservation until `settle`. `note` is data that its keeper needs to find its end; earlier notes stay.
-     * False, and no change: no reservation with that id is held, or it holds less than `wei`.
+     * Holds the reservation until `settle`. `note` is data that its keeper needs to find its end; earlier notes stay. False,
+     * and no change: no reservation with that id is held, or a budget holds less than `wei`.
      */
     readonly bind: (
-      hold: Pick<Reservation, "chainId" | "id" | "wei">,
+      hold: Pick<Reservation, "chainId" | "id" | "wei"> & Binding,
       note: string
     ) => Effect.Effect<boolean, BudgetsError>
     /** Releases unbound reservations. Unknown ids are ignored. */
@@ -118,9 +139,15 @@ export class Budgets extends Context.Service<
      * Ends the reservation and books its cost: 0 for none; null: the landed cost. The first call counts; ids that are
      * not held are ignored.
      */
-    readonly settle: (chainId: bigint, id: string, wei: bigint | null) => Effect.Effect<void, BudgetsError>
+    readonly settle: (chainId: bigint, id: string, cost: Cost | null) => Effect.Effect<void, BudgetsError>
     /** All holds of the chain, in order of reservation; `beginning`: only of ids that start with it. */
     readonly open: (chainId: bigint, beginning?: string) => Effect.Effect<ReadonlyArray<Hold>, BudgetsError>
+    /** The account's bound holds that are due at a block, in order of reservation, and whether others are due later. */
+    readonly due: (
+      chainId: bigint,
+      accountId: AccountId,
+      block: bigint
+    ) => Effect.Effect<{ readonly holds: ReadonlyArray<Hold>; readonly hasLater: boolean }, BudgetsError>
     /** Figures for the window that ends with the hour or day of the instant `at` (Unix milliseconds). */
     readonly figures: (budget: Budget, at: number, window: Window) => Effect.Effect<Figures, BudgetsError>
     /** Owners whose budget of that name has reservations of the UTC day of the instant `at` (Unix milliseconds). */

@@ -198,7 +198,7 @@ const countOf = (effect: Effect.Effect<unknown, unknown, Journals.Ports>) =>
 
 /** All ops that a signer ever had on a chain, or all reservations there, found by an index that selects no further. */
 const everyRow =
-  /^SEARCH (?:ops USING (?:COVERING )?INDEX ops_nonce \(authority=\? AND chain_id=\?\)|budget_reservations USING INDEX budget_reservations_id \(chain_id=\?\))$/
+  /^SEARCH (?:ops USING (?:COVERING )?INDEX ops_nonce \(authority=\? AND chain_id=\?\)|holds USING INDEX holds_id \(chain_id=\?\))$/
 
 /** An index of open rows holds no others, so reading all of it does not search the history. */
 const wholeIndex =

@@ -76,7 +76,8 @@ describe("shared work begun by a request whose lane another process has claimed 
 
   test("runs without the request's claim when polling sponsored ops", function* () {
     const { epochs, note } = noting()
-    const budgets = { open: () => Effect.as(note, []) } as unknown as Budgets["Service"]
+    const due = () => Effect.as(note, { holds: [], hasLater: false })
+    const budgets = { due } as unknown as Budgets["Service"]
     const follower = HoldFollower.make(budgets, yield* Effect.scope)
     yield* under(1)(follower.watch({ accountId: Make.alice, chain: client, profile }))
     yield* Time.settle

@@ -171,6 +171,39 @@ describe("sponsored ops", () => {
     for (const pot of pots) expect(yield* budgets.figures(pot, 0, "day")).toEqual({ held: 0n, booked: 100n })
   })
 
+  test("free amounts of limits at settled depth only, where a reverted op moved nothing", function* () {
+    for (const success of [true, false]) {
+      const { budgets, chain, make, noted, watched } = yield* setting
+      const [wallet, userOpHash] = [entryPoint, Keccak.hashText("op")]
+      const held = { accountId: alice, chainId, limit: null, maxOpen: null, window: "day" as const }
+      const limits = [
+        { name: "policy account token", id: "request/0/7/amounts", wei: 100n },
+        { name: "policy account ops", id: "request/0/7/amounts", wei: 1n },
+        { name: "policy account fees", id: "request/0/7/fees", wei: 50n }
+      ]
+      yield* budgets.reserve([limits.map((each) => ({ ...held, ...each, expiresAt: 600 * second }))])
+      const note = { userOpHash, entryPoint, since: 2n, validUntil: 600, wallet, nonce: 7n }
+      for (const id of new Set(limits.map(({ id }) => id)))
+        yield* budgets.bind({ chainId, id, wei: 0n, due: 2n }, HoldFollower.note(note))
+      const looked = Effect.andThen(
+        Time.adjust(look),
+        Effect.forEach(limits, ({ name }) => budgets.figures({ accountId: alice, chainId, name }, 0, "day"))
+      )
+      yield* make().watch(watched())
+      chain.mine(2)
+      chain.land(userOpHash, 7n, undefined, { sender: wallet, nonce: 7n, success })
+      for (const blocks of [0, 1]) {
+        chain.mine(blocks)
+        expect((yield* looked).map(({ held }) => held)).toEqual([100n, 1n, 50n])
+      }
+      chain.mine(1)
+      expect(yield* looked).toEqual(
+        [success ? 100n : 0n, success ? 1n : 0n, 7n].map((booked) => ({ held: 0n, booked }))
+      )
+      expect(noted).toEqual([])
+    }
+  })
+
   test("are identified by the names of their holds when an earlier version sealed them", function* () {
     const { bind, chain, looked, make, noteOf, reserve, watched } = yield* setting
     const op = yield* reserve("op")

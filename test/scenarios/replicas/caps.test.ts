@@ -53,7 +53,7 @@ const inJournal = (step: string, moment: "before" | "after", nth = 3): Kill => (
 })
 const atStatement = (text: string, nth = 2): Kill => ({ at: "statement", text, nth, atLatest: 6_000 })
 
-const insert = "insert into budget_reservations"
+const insert = "insert into holds"
 const bound = "set state = 'bound'"
 const booked = "set state = 'settled'"
 const totals = "budget_totals"

@@ -1,66 +1,36 @@
+import * as BigInts from "effect/BigInt"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import * as Request from "effect/Request"
 import * as RequestResolver from "effect/RequestResolver"
+import type * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import {
-  type Budget,
   Budgets,
   BudgetsError,
+  type Cost,
   dayOf,
-  type Hold,
-  hourOf
+  hourOf,
+  type Reservation
 } from "../../../application/ports/Budgets.js"
-import { ClockTrust } from "../../../application/ports/clock/ClockTrust.js"
-import type { AccountId } from "../../../application/ports/Tenants.js"
+import { ClockTrust, type Trust } from "../../../application/ports/clock/ClockTrust.js"
 import * as ErrorCode from "../ErrorCode.js"
 import * as Migrations from "../Migrations.js"
 import * as Rows from "../Rows.js"
 import * as Store from "../Store.js"
-import * as Pots from "./Pots.js"
+import * as HoldRows from "./HoldRows.js"
+import * as Holds from "./Holds.js"
 import * as Totals from "./Totals.js"
-
-type Row = Totals.Row
 
 /** Days for which settled reservations are kept. */
 const keptDays = 2
 
-const accountOf = (stored: string): AccountId | null => (stored === "" ? null : (stored as AccountId))
-
-const holdOf = (row: Row): Hold => ({
-  ...Totals.budgetOf(row),
-  id: row.id,
-  wei: BigInt(row.wei),
-  bound: row.state === "bound",
-  landed: row.landed === null ? null : BigInt(row.landed),
-  expiresAt: Number(row.expires_at),
-  notes: notesOf(row)
-})
-
-const notesOf = ({ note }: Pick<Row, "note">): ReadonlyArray<string> =>
-  note.split("\n").filter((line) => line !== "")
-
 /** Time between two deletions of old rows by a process. */
 const deleteMillis = 60_000
 
-const holdColumns: Rows.Columns = {
-  account_id: "text",
-  chain_id: "text",
-  pot: "text",
-  id: "text",
-  day: "integer",
-  hour: "integer",
-  wei: "text",
-  state: "text",
-  note: "text",
-  expires_at: "bigint"
-}
-
-const raisedColumns: Rows.Columns = { hold_no: "bigint", wei: "text", expires_at: "bigint" }
-const landedColumns: Rows.Columns = { hold_no: "bigint", landed: "text" }
-const notedColumns: Rows.Columns = { hold_no: "bigint", note: "text" }
+const isDuplicate = (error: unknown) => Store.isSqlError(error) && ErrorCode.suffix(error) === " (23505)"
 
 interface Call<A, B> extends Request.Request<B, BudgetsError> {
   readonly given: A
@@ -91,136 +61,165 @@ const together = <A, B, K>(
   return (given) => Effect.request(make({ given }), resolver)
 }
 
-type Binding = Parameters<Budgets["Service"]["bind"]>
+type Bind = Parameters<Budgets["Service"]["bind"]>
 
-/** Whether each hold of the chain is bound now. */
-const bindAll = (
-  store: Pick<Store.Store, "sql">,
-  chainId: bigint,
-  all: ReadonlyArray<Binding>,
-  now: number
-) =>
-  Effect.gen(function* () {
-    const ids = Rows.listOf(
-      store,
-      all.map(([{ id }]) => id)
+/** Whether a hold may be bound on these terms. */
+const meets = ({ parts, state }: Holds.Held, { isFirst = false, parts: least = [], wei }: Bind[0]): boolean =>
+  !(isFirst && state === "bound") &&
+  [...parts.values()].every((part) => part.wei >= wei) &&
+  least.every((part) => (parts.get(Totals.nameOf(part))?.wei ?? -1n) >= part.wei)
+
+const answered =
+  (run: ReturnType<typeof Store.transaction>) =>
+  <A, E>(effect: Effect.Effect<A, E>) =>
+    run(effect).pipe(
+      // Another process may have stored a hold with the same id meanwhile.
+      Effect.retry({ times: 3, while: (error) => Store.isBroken(error) || isDuplicate(error) }),
+      Effect.catchIf(Store.isSqlError, (error) =>
+        Effect.fail(new BudgetsError({ message: `the store of budgets failed${ErrorCode.suffix(error)}` }))
+      )
     )
-    const rows = yield* Rows.statement<Row>(
-      store,
-      `select * from budget_reservations
-       where chain_id = ? and ${Rows.among(store, "id")} and state <> 'settled'
-         and (state = 'bound' or expires_at > ?) order by hold_no ${Store.isPostgres(store.sql) ? "for update" : ""}`,
-      [chainId.toString(), ids, now]
+
+/** Ops that accounts received unsigned. */
+const handedOut = (
+  sql: SqlClient.SqlClient,
+  mayDelete: Trust["mayDelete"]
+): Pick<Budgets["Service"], "handOut" | "handedOut"> => ({
+  handOut: (accountId, chainId, userOpHash, until) =>
+    answered(Store.transaction(sql))(
+      Effect.gen(function* () {
+        const now = yield* Clock.currentTimeMillis
+        if (yield* mayDelete) yield* sql`delete from budget_ops where until < ${Math.floor(now / 1_000)}`
+        yield* sql`
+          insert into budget_ops ${sql.insert({
+            account_id: accountId,
+            chain_id: chainId.toString(),
+            user_op_hash: userOpHash,
+            until
+          })}
+          on conflict (account_id, chain_id, user_op_hash) do update set until = ${until}`
+      })
+    ),
+  handedOut: (accountId, chainId, userOpHash) =>
+    answered(Store.reading(sql))(
+      Effect.gen(function* () {
+        const now = yield* Clock.currentTimeMillis
+        const rows = yield* sql<{ readonly until: number | string }>`
+          select until from budget_ops
+          where account_id = ${accountId} and chain_id = ${chainId.toString()} and user_op_hash = ${userOpHash}`
+        return rows.some(({ until }) => Number(until) * 1_000 >= now)
+      })
     )
-    const byId = Map.groupBy(rows, ({ id }) => id)
-    const notes = new Map<Row["hold_no"], ReadonlyArray<string>>()
-    const bound = all.map(([{ id, wei }, note]) => {
-      const own = byId.get(id) ?? []
-      const isHeld = own.length > 0 && own.every((row) => BigInt(row.wei) >= wei)
-      if (isHeld)
-        for (const row of own) notes.set(row.hold_no, [...(notes.get(row.hold_no) ?? notesOf(row)), note])
-      return isHeld
-    })
-    yield* Rows.each(
-      store,
-      `update budget_reservations set state = 'bound', note = given.note
-       from (%) as given where budget_reservations.hold_no = given.hold_no`,
-      notedColumns,
-      [...notes].map(([holdNo, lines]) => [holdNo, [...new Set(lines)].join("\n")])
-    )
-    return bound
-  })
+})
 
 /** Budgets in the database of the client. */
 export const make: Migrations.Stored<Budgets["Service"]> = Effect.gen(function* () {
   const sql = yield* Migrations.client
-  const forUpdate = Store.isPostgres(sql) ? "for update" : ""
   const { mayDelete } = yield* ClockTrust
-  const answered =
-    (run: ReturnType<typeof Store.transaction>) =>
-    <A, E>(effect: Effect.Effect<A, E>) =>
-      run(effect).pipe(
-        Effect.retry({ times: 3, while: Store.isBroken }),
-        Effect.catchIf(Store.isSqlError, (error) =>
-          Effect.fail(new BudgetsError({ message: `the store of budgets failed${ErrorCode.suffix(error)}` }))
-        )
-      )
-  const transaction = answered(Store.transaction(sql))
+  const query = answered(Store.query(sql))
   const reading = answered(Store.reading(sql))
 
   const store = { sql }
+  const rows = HoldRows.make(store)
   let deletedAt = Number.NEGATIVE_INFINITY
 
-  /** Locks budgets in a fixed order, to prevent deadlocks. */
-  const lockAll = (budgets: ReadonlyArray<Budget>) =>
-    Effect.forEach(Store.distinct(budgets.map(Totals.nameOf)), Store.lock(sql), { discard: true })
-
-  /** Stores what a call holds. */
-  const keep = (pots: ReadonlyMap<string, Pots.Pot>, changed: Pots.Outcome["changed"]) =>
+  /** Locks the budgets of unsettled holds, and changes the holds with their totals. */
+  const change = (
+    chainId: bigint,
+    ids: ReadonlyArray<string>,
+    use: (
+      holds: ReadonlyArray<Holds.Held>,
+      totals: ReadonlyMap<string, Totals.Totals>
+    ) => Effect.Effect<unknown, SqlError>
+  ): Effect.Effect<void, BudgetsError> =>
     Effect.gen(function* () {
-      yield* Rows.each(
-        store,
-        `update budget_reservations set wei = given.wei, expires_at = given.expires_at
-         from (%) as given where budget_reservations.hold_no = given.hold_no`,
-        raisedColumns,
-        changed.flatMap(({ entry, held: { holdNo, wei } }) =>
-          holdNo === null ? [] : [[holdNo, wei, entry.expiresAt]]
+      const known = Store.isPostgres(sql)
+        ? Holds.budgetsOf(yield* query(rows.find(chainId, ids, { isLocking: false })))
+        : null
+      if (known?.size === 0) return true
+      return yield* answered(Store.locking(sql, [...(known?.keys() ?? [])]))(
+        Effect.gen(function* () {
+          const holds = yield* rows.find(chainId, ids)
+          const budgets = Holds.budgetsOf(holds)
+          // Another process has added a budget to a hold meanwhile.
+          if (known !== null && [...budgets.keys()].some((name) => !known.has(name))) return false
+          if (budgets.size === 0) return true
+          const totals = yield* Totals.read(store, [...budgets.values()], holds, [])
+          yield* use(holds, totals)
+          yield* Totals.write(store, [...totals.values()])
+          return true
+        })
+      )
+    }).pipe(Effect.repeat({ until: (done) => done }), Effect.asVoid)
+
+  /** Removes reservations that expired before they were bound. */
+  const expire = (now: number) =>
+    Effect.gen(function* () {
+      const over = yield* query(
+        Rows.statement<Pick<Holds.Row, "chain_id" | "id">>(
+          store,
+          "select chain_id, id from holds where state = 'reserved' and expires_at <= ?",
+          [now]
         )
       )
-      yield* Rows.insert(
-        store,
-        "budget_reservations",
-        holdColumns,
-        changed
-          .filter(({ held }) => held.holdNo === null)
-          .map(({ entry, held: { day, hour, wei } }) => {
-            const budget = Object.values(Totals.columns(entry))
-            return [...budget, entry.id, day, hour, wei, "reserved", "", entry.expiresAt]
-          })
+      for (const [chainId, own] of Map.groupBy(over, ({ chain_id }) => chain_id))
+        yield* change(
+          BigInt(chainId),
+          own.map(({ id }) => id),
+          (holds, totals) => {
+            // One that was bound in the meantime stays.
+            const gone = holds.filter((held) => Holds.isOver(held, now))
+            for (const held of gone) Holds.shift(totals, held, null)
+            return rows.remove(gone)
+          }
+        )
+    })
+
+  /** Reads what groups need. A settled hold that has cost nothing, such as of an op that did not land in time, begins again. */
+  const booksOf = (byBudget: ReadonlyMap<string, ReadonlyArray<Reservation>>, now: number) =>
+    Effect.gen(function* () {
+      const entries = [...byBudget.values()].flat()
+      const found = yield* Effect.forEach(
+        Map.groupBy(entries, ({ chainId }) => chainId),
+        ([chainId, own]) => rows.find(chainId, Store.distinct(own.map(({ id }) => id)), { withSettled: true })
       )
-      yield* Totals.write(
+      const isFree = (held: Holds.Held) => held.state === "settled" && held.landed === 0n
+      const [free, holds] = [found.flat().filter(isFree), found.flat().filter((held) => !isFree(held))]
+      yield* rows.remove(free)
+      const totals = yield* Totals.read(
         store,
-        [...pots.values()].map(({ totals }) => totals)
+        [...byBudget.values()].flatMap((own) => own.slice(0, 1)),
+        [{ day: dayOf(now), hour: hourOf(now) }, ...holds],
+        entries.map(({ window }) => window)
       )
+      return { totals, holds: new Map(holds.map((held) => [Holds.keyOf(held), held])) }
     })
 
   const reserveAll: Budgets["Service"]["reserve"] = (groups) => {
     const byBudget = Map.groupBy(groups.flat(), Totals.nameOf)
     if (byBudget.size === 0) return Effect.succeed(groups.map(() => null))
-    return answered(Store.locking(sql, [...byBudget.keys()]))(
-      Effect.gen(function* () {
-        const now = yield* Clock.currentTimeMillis
-        if (Math.abs(now - deletedAt) >= deleteMillis && (yield* mayDelete)) {
-          deletedAt = now
-          yield* sql`
-            delete from budget_reservations
-            where state = 'settled' and day < ${dayOf(now) - keptDays}`
-          yield* Totals.forget(store, now)
-        }
-        const pots = yield* Pots.read(store, byBudget, now)
-        const { changed, lacks } = Pots.holdAll(pots, groups, now)
-        yield* keep(pots, changed)
-        return lacks
-      })
-    )
-  }
-
-  /** Unsettled rows of these ids, in budgets that are locked from here on. */
-  const lockRows = (chainId: bigint, ids: ReadonlyArray<string>) =>
-    Effect.gen(function* () {
-      const find = (locking: string) =>
-        Rows.statement<Row>(
-          store,
-          `select * from budget_reservations
-           where chain_id = ? and ${Rows.among(store, "id")} and state <> 'settled' order by hold_no ${locking}`,
-          [chainId.toString(), Rows.listOf(store, ids)]
-        )
-      const found = yield* find("")
-      if (!Store.isPostgres(sql) || found.length === 0) return found
-      const names = new Set(found.map((row) => Totals.nameOf(Totals.budgetOf(row))))
-      yield* lockAll(found.map(holdOf))
-      return (yield* find(forUpdate)).filter((row) => names.has(Totals.nameOf(Totals.budgetOf(row))))
+    return Effect.gen(function* () {
+      const now = yield* Clock.currentTimeMillis
+      yield* expire(now)
+      return yield* answered(Store.locking(sql, [...byBudget.keys()]))(
+        Effect.gen(function* () {
+          if (Math.abs(now - deletedAt) >= deleteMillis && (yield* mayDelete)) {
+            deletedAt = now
+            yield* sql`delete from holds where state = 'settled' and day < ${dayOf(now) - keptDays}`
+            yield* Totals.forget(store, now)
+          }
+          const books = yield* booksOf(byBudget, now)
+          const before = new Map(books.holds)
+          const lacks = Holds.holdAll(books, groups, now)
+          yield* rows.keep(
+            [...books.holds].flatMap(([key, held]) => (before.get(key) === held ? [] : [held]))
+          )
+          yield* Totals.write(store, [...books.totals.values()])
+          return lacks
+        })
+      )
     })
+  }
 
   const reserve = together(
     (all: ReadonlyArray<Parameters<typeof reserveAll>[0]>) =>
@@ -234,118 +233,110 @@ export const make: Migrations.Stored<Budgets["Service"]> = Effect.gen(function* 
   interface Change {
     readonly chainId: bigint
     readonly ids: ReadonlyArray<string>
-    readonly wei?: bigint | null
+    readonly cost?: Cost | null
   }
 
-  /**
-   * Changes unsettled rows by their ids, with the totals of their budgets; `write` stores the rows' landed sums. `counts`:
-   * of calls for the same id.
-   */
+  /** Changes unsettled holds by their ids. `counts`: of calls for the same id. */
   const changing = (
     counts: "first" | "last",
-    use: (row: Row, change: Change, totals: Totals.Totals) => string | null | undefined,
-    write: (
-      changed: ReadonlyArray<readonly [Row["hold_no"], string | null]>
+    use: (
+      holds: ReadonlyArray<readonly [Holds.Held, Change]>,
+      totals: ReadonlyMap<string, Totals.Totals>
     ) => Effect.Effect<unknown, SqlError>
   ) => {
     const run = together(
-      (all: ReadonlyArray<Change>, chainId: bigint) =>
-        transaction(
-          Effect.gen(function* () {
-            const results = all.map(() => undefined)
-            const byId = new Map<string, Change>()
-            for (const change of counts === "last" ? all : all.toReversed())
-              for (const id of change.ids) byId.set(id, change)
-            const rows = yield* lockRows(chainId, [...byId.keys()])
-            const byName = Map.groupBy(rows, (row) => Totals.nameOf(Totals.budgetOf(row)))
-            const budgets = [...byName.values()].flatMap((own) => own.slice(0, 1).map(holdOf))
-            if (budgets.length === 0) return results
-            const totals = yield* Totals.read(store, budgets, rows, [])
-            const changed = [...byName].flatMap(([name, own]) =>
-              own.flatMap((row): ReadonlyArray<readonly [Row["hold_no"], string | null]> => {
-                const [change, of] = [byId.get(row.id), totals.get(name)]
-                const landed = change === undefined || of === undefined ? undefined : use(row, change, of)
-                return landed === undefined ? [] : [[row.hold_no, landed]]
-              })
+      (all: ReadonlyArray<Change>, chainId: bigint) => {
+        const byId = new Map<string, Change>()
+        for (const each of counts === "last" ? all : all.toReversed())
+          for (const id of each.ids) byId.set(id, each)
+        return Effect.as(
+          change(chainId, [...byId.keys()], (holds, totals) =>
+            use(
+              holds.flatMap((held) => {
+                const own = byId.get(held.id)
+                return own === undefined ? [] : [[held, own] as const]
+              }),
+              totals
             )
-            yield* write(changed)
-            yield* Totals.write(store, [...totals.values()])
-            return results
-          })
-        ),
+          ),
+          all.map(() => undefined)
+        )
+      },
       ({ chainId }) => chainId
     )
-    return (change: Change): Effect.Effect<void, BudgetsError> =>
-      change.ids.length === 0 ? Effect.void : run(change)
+    return (given: Change): Effect.Effect<void, BudgetsError> =>
+      given.ids.length === 0 ? Effect.void : run(given)
   }
 
-  const settle = changing(
-    "first",
-    (row, { wei }, totals) => {
-      const cost = wei ?? BigInt(row.landed ?? 0)
-      Totals.shift(totals, row, null)
-      Totals.book(totals, row, cost)
-      return cost.toString()
-    },
-    (changed) =>
-      Rows.each(
-        store,
-        `update budget_reservations set state = 'settled', landed = given.landed
-         from (%) as given where budget_reservations.hold_no = given.hold_no`,
-        landedColumns,
-        changed
-      )
+  const settle = changing("first", (holds, totals) =>
+    rows.land(
+      "settled",
+      holds.map(([held, { cost }]) => {
+        const costOf = (wei: bigint) => (cost === "held" ? wei : (cost ?? held.landed ?? 0n))
+        Holds.shift(totals, held, null)
+        let most = 0n
+        for (const [name, { wei }] of held.parts) {
+          const own = totals.get(name)
+          if (own !== undefined) Totals.book(own, held, costOf(wei))
+          most = BigInts.max(most, costOf(wei))
+        }
+        return [held, most] as const
+      })
+    )
   )
 
-  const land = changing(
-    "last",
-    (row, { wei = null }, totals) => {
-      const landed = wei?.toString() ?? null
-      Totals.shift(totals, row, { ...row, landed })
-      return landed
-    },
-    (changed) =>
-      Rows.each(
-        store,
-        `update budget_reservations set landed = given.landed
-         from (%) as given where budget_reservations.hold_no = given.hold_no`,
-        landedColumns,
-        changed
-      )
+  const land = changing("last", (holds, totals) =>
+    rows.land(
+      null,
+      holds.map(([held, { cost }]) => {
+        const landed = typeof cost === "bigint" ? cost : null
+        Holds.shift(totals, held, { ...held, landed })
+        return [held, landed] as const
+      })
+    )
   )
 
-  const release = changing(
-    "first",
-    (row, _, totals) => {
-      if (row.state !== "reserved") return undefined
-      Totals.shift(totals, row, null)
-      return null
-    },
-    (changed) =>
-      changed.length === 0
-        ? Effect.void
-        : Rows.statement(store, `delete from budget_reservations where ${Rows.among(store, "hold_no")}`, [
-            Rows.listOf(
-              store,
-              changed.map(([holdNo]) => Number(holdNo))
-            )
-          ])
-  )
+  const release = changing("first", (holds, totals) => {
+    const gone = holds.flatMap(([held]) => (held.state === "reserved" ? [held] : []))
+    for (const held of gone) Holds.shift(totals, held, null)
+    return rows.remove(gone)
+  })
 
   const bind = together(
-    (all: ReadonlyArray<Binding>, chainId: bigint) =>
-      transaction(Effect.flatMap(Clock.currentTimeMillis, (now) => bindAll(store, chainId, all, now))),
+    (all: ReadonlyArray<Bind>, chainId: bigint) =>
+      answered(Store.transaction(sql))(
+        Effect.gen(function* () {
+          const now = yield* Clock.currentTimeMillis
+          const found = yield* rows.find(
+            chainId,
+            all.map(([{ id }]) => id)
+          )
+          const byId = new Map(found.map((held) => [held.id, held]))
+          const terms = new Map<Holds.Held, HoldRows.Terms>()
+          const bound = all.map(([hold, note]) => {
+            const held = byId.get(hold.id)
+            if (held === undefined || Holds.isOver(held, now) || !meets(held, hold)) return false
+            const before = terms.get(held)
+            const { due = 0n } = hold
+            const least = before === undefined || due < before.due ? due : before.due
+            terms.set(held, { notes: new Set([...(before?.notes ?? held.notes), note]), due: least })
+            return true
+          })
+          yield* rows.bind([...terms])
+          return bound
+        })
+      ),
     ([{ chainId }]) => chainId
   )
 
   return {
     reserve,
-    settle: (chainId, id, wei) => settle({ chainId, ids: [id], wei }),
+    settle: (chainId, id, cost) => settle({ chainId, ids: [id], cost }),
     bind: (...call) => bind(call),
     release: (chainId, ids) => release({ chainId, ids }),
-    land: (chainId, id, wei) => land({ chainId, ids: [id], wei }),
+    land: (chainId, id, cost) => land({ chainId, ids: [id], cost }),
     open: (chainId, beginning) =>
-      reading(
+      query(
         Effect.gen(function* () {
           const now = yield* Clock.currentTimeMillis
           const id = sql.literal(Store.isPostgres(sql) ? 'id collate "C"' : "id")
@@ -353,29 +344,49 @@ export const make: Migrations.Stored<Budgets["Service"]> = Effect.gen(function* 
             beginning === undefined
               ? sql.literal("1 = 1")
               : sql`${id} >= ${beginning} and ${id} < ${`${beginning}\uffff`}`
-          const rows = yield* sql<Row>`
-            select * from budget_reservations
+          const rows = yield* sql<Holds.Row>`
+            select * from holds
             where chain_id = ${chainId.toString()} and ${named} and state <> 'settled'
               and (state = 'bound' or expires_at > ${now})
             order by hold_no`
-          return rows.map(holdOf)
+          return rows.flatMap((row) => Holds.each(Holds.heldOf(row)))
+        })
+      ),
+    due: (chainId, accountId, block) =>
+      query(
+        Effect.gen(function* () {
+          const of = [chainId.toString(), accountId, Number(block)]
+          const bound = "chain_id = ? and owner = ? and state = 'bound'"
+          const rows = yield* Rows.statement<Holds.Row>(
+            store,
+            `select * from holds where ${bound} and due <= ? order by hold_no`,
+            of
+          )
+          const later = yield* Rows.statement(
+            store,
+            `select 1 from holds where ${bound} and due > ? limit 1`,
+            of
+          )
+          return {
+            holds: rows.flatMap((row) => Holds.each(Holds.heldOf(row))),
+            hasLater: later.length > 0
+          }
         })
       ),
     figures: (budget, at, window) =>
       reading(
         Effect.gen(function* () {
-          const expired = yield* Rows.statement<Row>(
+          const expired = yield* Rows.statement<Holds.Row>(
             store,
-            `select * from budget_reservations
-             where ${Totals.ofBudget} and state = 'reserved' and expires_at <= ?`,
-            [...Totals.keyOf(budget), yield* Clock.currentTimeMillis]
+            "select * from holds where state = 'reserved' and expires_at <= ? and chain_id = ?",
+            [yield* Clock.currentTimeMillis, budget.chainId.toString()]
           )
+          const over = expired.map(Holds.heldOf)
           const last = { day: dayOf(at), hour: hourOf(at) }
-          const read = yield* Totals.read(store, [budget], [last, ...expired], [window])
-          const totals = read.get(Totals.nameOf(budget))
-          if (totals === undefined) return { held: 0n, booked: 0n }
-          for (const row of expired) Totals.shift(totals, row, null)
-          return Totals.figuresAt(totals, window, last)
+          const totals = yield* Totals.read(store, [budget], [last, ...over], [window])
+          for (const held of over) Holds.shift(totals, held, null)
+          const own = totals.get(Totals.nameOf(budget))
+          return own === undefined ? { held: 0n, booked: 0n } : Totals.figuresAt(own, window, last)
         })
       ),
     owners: (chainId, name, at) =>
@@ -383,38 +394,14 @@ export const make: Migrations.Stored<Budgets["Service"]> = Effect.gen(function* 
         Effect.gen(function* () {
           const of = sql`chain_id = ${chainId.toString()} and pot = ${name}`
           const day = dayOf(at)
-          const rows = yield* sql<Pick<Row, "account_id">>`
+          const rows = yield* sql<{ readonly account_id: string }>`
             select account_id from budget_totals where ${of} and unit = 'day' and at = ${day}
             union select account_id from budget_days where ${of} and day = ${day}
             order by account_id`
-          return rows.map(({ account_id }) => accountOf(account_id))
+          return rows.map(({ account_id }) => Totals.accountOf(account_id))
         })
       ),
-    handOut: (accountId, chainId, userOpHash, until) =>
-      transaction(
-        Effect.gen(function* () {
-          const now = yield* Clock.currentTimeMillis
-          if (yield* mayDelete) yield* sql`delete from budget_ops where until < ${Math.floor(now / 1_000)}`
-          yield* sql`
-            insert into budget_ops ${sql.insert({
-              account_id: accountId,
-              chain_id: chainId.toString(),
-              user_op_hash: userOpHash,
-              until
-            })}
-            on conflict (account_id, chain_id, user_op_hash) do update set until = ${until}`
-        })
-      ),
-    handedOut: (accountId, chainId, userOpHash) =>
-      reading(
-        Effect.gen(function* () {
-          const now = yield* Clock.currentTimeMillis
-          const rows = yield* sql<{ readonly until: number | string }>`
-            select until from budget_ops
-            where account_id = ${accountId} and chain_id = ${chainId.toString()} and user_op_hash = ${userOpHash}`
-          return rows.some(({ until }) => Number(until) * 1_000 >= now)
-        })
-      )
+    ...handedOut(sql, mayDelete)
   }
 })
 

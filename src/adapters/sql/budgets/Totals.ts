@@ -11,21 +11,8 @@ import * as Rows from "../Rows.js"
  * writes a bounded number of rows, however many are open. Totals change with their reservations, in one transaction.
  */
 
-export interface Row {
-  readonly hold_no: number | string
-  readonly account_id: string
-  readonly chain_id: string
-  readonly pot: string
-  readonly id: string
-  readonly day: number
-  readonly hour: number
-  readonly wei: string
-  readonly landed: string | null
-  readonly state: "reserved" | "bound" | "settled"
-  /** One a line. */
-  readonly note: string
-  readonly expires_at: number | string
-}
+/** Empty: the operator's. */
+export const accountOf = (stored: string): AccountId | null => (stored === "" ? null : (stored as AccountId))
 
 export const columns = ({ accountId, chainId, name }: Budget) => ({
   account_id: accountId ?? "",
@@ -35,8 +22,17 @@ export const columns = ({ accountId, chainId, name }: Budget) => ({
 
 export const nameOf = (budget: Budget): string => `budget:${JSON.stringify(Object.values(columns(budget)))}`
 
-/** The part of a reservation that totals count. */
-export type Counted = Pick<Row, "day" | "hour" | "wei" | "landed" | "state">
+/** What totals count of a reservation. */
+export interface Counted {
+  readonly day: number
+  readonly hour: number
+  readonly wei: bigint
+  /** Null: the cost is unknown. */
+  readonly landed: bigint | null
+  readonly state: "reserved" | "bound" | "settled"
+}
+
+export type Place = Pick<Counted, "day" | "hour">
 
 type Unit = "open" | "day" | "hour"
 
@@ -57,6 +53,9 @@ export interface Totals {
   readonly all: Map<string, Total>
 }
 
+/** Totals of a budget that holds nothing. */
+export const none = (budget: Budget): Totals => ({ budget, all: new Map() })
+
 const totalOf = ({ all }: Totals, unit: Unit, at: number): Total => {
   const name = `${unit} ${at}`
   const total = all.get(name) ?? {
@@ -73,11 +72,11 @@ const totalOf = ({ all }: Totals, unit: Unit, at: number): Total => {
 }
 
 /** Wei that a reservation holds. */
-const weiOf = (row: Counted | null): bigint =>
-  row === null || row.state === "settled" ? 0n : BigInt(row.landed ?? row.wei)
+export const weiOf = (held: Counted | null): bigint =>
+  held === null || held.state === "settled" ? 0n : (held.landed ?? held.wei)
 
-const isOpen = (row: Counted | null): boolean =>
-  row !== null && row.state !== "settled" && row.landed === null
+const isOpen = (held: Counted | null): boolean =>
+  held !== null && held.state !== "settled" && held.landed === null
 
 /** Counts a reservation as it is after a change; null: not at all. */
 export const shift = (totals: Totals, before: Counted | null, after: Counted | null): void => {
@@ -90,7 +89,7 @@ export const shift = (totals: Totals, before: Counted | null, after: Counted | n
     total.holds += holds
     total.isChanged = true
   }
-  const openWei = (row: Counted | null) => (isOpen(row) ? weiOf(row) : 0n)
+  const openWei = (held: Counted | null) => (isOpen(held) ? weiOf(held) : 0n)
   change("open", 0, openWei(after) - openWei(before), Number(isOpen(after)) - Number(isOpen(before)))
   const wei = weiOf(after) - weiOf(before)
   change("day", place.day, wei, 0)
@@ -98,7 +97,7 @@ export const shift = (totals: Totals, before: Counted | null, after: Counted | n
 }
 
 /** Books what a reservation of that day and hour has cost. */
-export const book = (totals: Totals, { day, hour }: Pick<Row, "day" | "hour">, wei: bigint): void => {
+export const book = (totals: Totals, { day, hour }: Place, wei: bigint): void => {
   for (const total of [totalOf(totals, "day", day), totalOf(totals, "hour", hour)]) {
     total.booked += wei
     total.isChanged = true
@@ -111,8 +110,6 @@ const reaches = { day: ["day", 0], "24h": ["hour", 24], "30d": ["day", 30] } as 
 
 /** Units for which totals are kept: windows around a reservation that is raised days later need them. */
 const kept = { hour: 8 * 24, day: 62 }
-
-type Place = Pick<Row, "day" | "hour">
 
 const spanOf = (window: Exclude<Window, "open">, { day, hour }: Place) => {
   const [unit, reach] = reaches[window]
@@ -149,9 +146,7 @@ export const holdsOf = (totals: Totals): number => totalOf(totals, "open", 0).ho
 
 type Sql = { readonly sql: SqlClient.SqlClient }
 
-export const ofBudget = "chain_id = ? and pot = ? and account_id = ?"
-
-export const keyOf = (budget: Budget): ReadonlyArray<string> => {
+const keyOf = (budget: Budget): ReadonlyArray<string> => {
   const { account_id, chain_id, pot } = columns(budget)
   return [chain_id, pot, account_id]
 }
@@ -163,7 +158,10 @@ const ofBudgets = (store: Sql): string => `(chain_id, pot, account_id) in (${Row
 
 const keysOf = (budgets: ReadonlyArray<Budget>): string => Rows.listing(keyColumns, budgets.map(keyOf))
 
-interface Stored extends Pick<Row, "account_id" | "chain_id" | "pot"> {
+interface Stored {
+  readonly account_id: string
+  readonly chain_id: string
+  readonly pot: string
   readonly unit: Unit | "booked"
   readonly at: number | string
   readonly held: string
@@ -179,12 +177,12 @@ const rangeOf = (values: ReadonlyArray<number>, reach: number): readonly [first:
   return [bound(Math.min) - reach, bound(Math.max) + reach]
 }
 
-export const budgetOf = ({
+const budgetOf = ({
   account_id,
   chain_id,
   pot
-}: Pick<Row, "account_id" | "chain_id" | "pot">): Budget => ({
-  accountId: account_id === "" ? null : (account_id as AccountId),
+}: Pick<Stored, "account_id" | "chain_id" | "pot">): Budget => ({
+  accountId: accountOf(account_id),
   chainId: BigInt(chain_id),
   name: pot
 })
@@ -196,7 +194,7 @@ export const budgetOf = ({
 export const read = (
   store: Sql,
   budgets: ReadonlyArray<Budget>,
-  rows: ReadonlyArray<Pick<Row, "day" | "hour">>,
+  rows: ReadonlyArray<Place>,
   windows: ReadonlyArray<Window>
 ): Effect.Effect<ReadonlyMap<string, Totals>, SqlError> =>
   Effect.gen(function* () {
@@ -223,7 +221,7 @@ export const read = (
     const byName = Map.groupBy(stored, (row) => nameOf(budgetOf(row)))
     for (const budget of budgets) {
       const name = nameOf(budget)
-      const totals: Totals = { budget, all: new Map() }
+      const totals = none(budget)
       for (const { at, booked, held, holds, unit } of byName.get(name) ?? []) {
         const total = totalOf(totals, unit === "booked" ? "day" : unit, Number(at))
         if (unit !== "day") total.booked = BigInt(booked)
@@ -299,20 +297,3 @@ export const forget = ({ sql }: Sql, now: number): Effect.Effect<void, SqlError>
     yield* sql`
       delete from budget_totals where unit = 'day' and at < ${dayOf(now) - kept.day} and held = '0'`
   })
-
-/** Rows of budgets that have expired, or have one of these ids. */
-export const rowsOf = (
-  store: Sql,
-  budgets: ReadonlyArray<Budget>,
-  ids: ReadonlyArray<string>,
-  now: number
-): Effect.Effect<ReadonlyArray<Row>, SqlError> => {
-  const keys = keysOf(budgets)
-  const some = `select * from budget_reservations where ${ofBudgets(store)}`
-  return Rows.statement<Row>(
-    store,
-    `${some} and state = 'reserved' and expires_at <= ?
-     union ${some} and ${Rows.among(store, "id")}`,
-    [keys, now, keys, Rows.listOf(store, ids)]
-  )
-}

@@ -1,3 +1,4 @@
+import * as BigInts from "effect/BigInt"
 import * as Effect from "effect/Effect"
 import type * as SqlClient from "effect/sql/SqlClient"
 import { appendOnly, beginning, identity, step } from "./Step.js"
@@ -145,29 +146,31 @@ interface Held {
   readonly chain_id: string
   readonly pot: string
   readonly day: number
+  readonly hour: number
   readonly wei: string
   readonly landed: string | null
 }
 
-/** Counts the reservations that are open; their hour is the last one of their day. */
-const totalled = (sql: SqlClient.SqlClient) =>
+/** Counts the reservations that are open. */
+const count = (sql: SqlClient.SqlClient, open: ReadonlyArray<Held>) =>
   Effect.gen(function* () {
-    const open = yield* sql<Held>`
-      select account_id, chain_id, pot, day, wei, landed from budget_reservations where state <> 'settled'`
     const totals = new Map<string, { readonly held: bigint; readonly holds: number }>()
-    for (const { account_id, chain_id, day, landed, pot, wei } of open) {
-      const count = (unit: string, at: number, amount: string, more: number) => {
+    for (const { account_id, chain_id, day, hour, landed, pot, wei } of open) {
+      const add = (unit: string, at: number, amount: string, more: number) => {
         const key = JSON.stringify({ account_id, chain_id, pot, unit, at })
         const { held, holds } = totals.get(key) ?? { held: 0n, holds: 0 }
         totals.set(key, { held: held + BigInt(amount), holds: holds + more })
       }
-      if (landed === null) count("open", 0, wei, 1)
-      count("day", day, landed ?? wei, 0)
-      count("hour", day * 24 + 23, landed ?? wei, 0)
+      if (landed === null) add("open", 0, wei, 1)
+      add("day", day, landed ?? wei, 0)
+      add("hour", hour, landed ?? wei, 0)
     }
+    yield* sql`update budget_totals set held = '0', holds = 0`
     for (const [key, { held, holds }] of totals)
       yield* sql`
-        insert into budget_totals ${sql.insert({ ...JSON.parse(key), held: held.toString(), holds, booked: "0" })}`
+        insert into budget_totals ${sql.insert({ ...JSON.parse(key), held: held.toString(), holds, booked: "0" })}
+        on conflict (account_id, chain_id, pot, unit, at) do update set
+          held = excluded.held, holds = excluded.holds`
   })
 
 /**
@@ -206,7 +209,81 @@ export const budgetTotals = step((sql) => [
       sql`create index budget_reservations_beginning on budget_reservations (chain_id, id collate "C") where state <> 'settled'`,
     orElse: () => Effect.void
   }),
-  totalled(sql)
+  // Their hour is the last one of their day.
+  Effect.flatMap(sql<Held>`select * from budget_reservations where state <> 'settled'`, (open) =>
+    count(sql, open)
+  )
+])
+
+interface Reservation extends Held {
+  readonly id: string
+  readonly hour: number
+  readonly state: "reserved" | "bound" | "settled"
+  readonly note: string
+  readonly expires_at: number | string
+}
+
+/** Reservations for one purpose become one hold: bound where one of them was, and settled where all were. */
+const gathered = (sql: SqlClient.SqlClient) =>
+  Effect.gen(function* () {
+    const rows = yield* sql<Reservation>`select * from budget_reservations order by hold_no`
+    const counted: Array<Held> = []
+    for (const all of Map.groupBy(rows, ({ chain_id, id }) => `${chain_id} ${id}`).values()) {
+      const open = all.filter(({ state }) => state !== "settled")
+      const own = open.length > 0 ? open : all
+      const [first] = own
+      if (first === undefined) continue
+      const { chain_id, day, hour, id } = first
+      const costs = own.flatMap(({ landed }) => (landed === null ? [] : [BigInt(landed)]))
+      const landed = costs.length === 0 ? null : costs.reduce(BigInts.max).toString()
+      yield* sql`insert into holds ${sql.insert({
+        chain_id,
+        id,
+        owner: own.find(({ account_id }) => account_id !== "")?.account_id ?? "",
+        parts: JSON.stringify(own.map(({ account_id, pot, wei }) => [account_id, pot, wei])),
+        day,
+        hour,
+        landed,
+        state: own.find(({ state }) => state === "bound")?.state ?? first.state,
+        note: [...new Set(own.flatMap(({ note }) => note.split("\n")))].join("\n"),
+        expires_at: Math.max(...own.map(({ expires_at }) => Number(expires_at)))
+      })}`
+      counted.push(...open.map((row) => ({ ...row, day, hour, landed })))
+    }
+    yield* count(sql, counted)
+  })
+
+/**
+ * Holds of budgets. `parts` is JSON of `[account_id, pot, wei]`, and `owner` its account, empty where only the operator's
+ * budgets hold. `landed` is null while the cost is unknown; `due` is the number of a block before which a hold cannot end.
+ */
+export const holds = step((sql) => [
+  sql`
+    create table holds (
+      hold_no ${identity(sql)},
+      chain_id text not null,
+      id text not null,
+      owner text not null,
+      parts text not null,
+      day integer not null,
+      hour integer not null,
+      landed text,
+      state text not null check (state in ('reserved', 'bound', 'settled')),
+      note text not null,
+      expires_at bigint not null,
+      due bigint not null default 0
+    )`,
+  sql`create unique index holds_id on holds (chain_id, id)`,
+  sql`create index holds_due on holds (chain_id, owner, due) where state = 'bound'`,
+  sql`create index holds_settled on holds (day) where state = 'settled'`,
+  sql`create index holds_expiry on holds (expires_at) where state = 'reserved'`,
+  // PostgreSQL finds the beginnings of ids only in this order, SQLite in the unique index.
+  sql.onDialectOrElse({
+    pg: () => sql`create index holds_beginning on holds (chain_id, id collate "C") where state <> 'settled'`,
+    orElse: () => Effect.void
+  }),
+  gathered(sql),
+  sql`drop table budget_reservations`
 ])
 
 /**

@@ -237,7 +237,8 @@ describe("the schema", () => {
         { migration_id: 37, name: "previews" },
         { migration_id: 38, name: "policies" },
         { migration_id: 39, name: "settings" },
-        { migration_id: 40, name: "requests_policies" }
+        { migration_id: 40, name: "requests_policies" },
+        { migration_id: 41, name: "holds" }
       ])
     }).pipe(Effect.provide(inMemory))
   )
