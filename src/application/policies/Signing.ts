@@ -97,7 +97,7 @@ export const judge = (asker: Asker): Effect.Effect<Judge, Unavailable, Budgets |
         }
         const base = `sign/${wallet ?? signers.join()}/${content.hash}/`
         const context = { accountId, chainId }
-        // Each budget ends for itself: what one key has had signed does not cover another key's limits.
+        // Each budget ends for itself: a permit that one key had signed counts in the limits of another key.
         const entries = Rules.entriesOf({ context, requestId }, element, base, at + heldMillis).map(
           (entry) => ({ ...entry, id: `${entry.id}/${entry.name}` })
         )

@@ -69,7 +69,7 @@ export interface Hold extends Budget {
   readonly notes: ReadonlyArray<string>
 }
 
-/** Terms under which a reservation is bound. */
+/** Terms of binding a reservation. */
 export interface Binding {
   /** Number of a block before which it cannot end; the least of several counts, and none is 0. */
   readonly due?: bigint

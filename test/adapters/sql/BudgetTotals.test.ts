@@ -174,7 +174,7 @@ class Model {
     const shared = { madeAt, landed: null, state: "reserved" as const, ...parts[0] }
     const last = Math.max(expiresAt, ...parts.map((each) => each.expiresAt))
     this.holds = [
-      // One that cost nothing is replaced.
+      // A hold that cost nothing is replaced.
       ...this.holds
         .filter((each) => each.id !== id || each.state !== "settled" || each.landed !== 0n)
         .map((each) => (parts.includes(each) ? { ...each, expiresAt: last } : each)),

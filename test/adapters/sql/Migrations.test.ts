@@ -26,7 +26,7 @@ const shapes = Effect.gen(function* () {
 
 /**
  * Tables that a migration takes away from processes of the previous version: their reservations would leave the totals wrong
- * or be read by nobody, so these processes reserve nothing any more.
+ * or stay unread, so these processes reserve nothing any more.
  */
 const fenced: Readonly<Record<string, string>> = {
   "0035_budget_totals": "budget_holds",

@@ -167,7 +167,7 @@ export const make: Migrations.Stored<Budgets["Service"]> = Effect.gen(function* 
           BigInt(chainId),
           own.map(({ id }) => id),
           (holds, totals) => {
-            // One that was bound in the meantime stays.
+            // A hold that was bound in the meantime stays.
             const gone = holds.filter((held) => Holds.isOver(held, now))
             for (const held of gone) Holds.shift(totals, held, null)
             return rows.remove(gone)

@@ -96,7 +96,7 @@ export const shift = (totals: ReadonlyMap<string, Totals.Totals>, before: Held, 
   }
 }
 
-/** What calls read, and change. */
+/** Totals and holds as calls read and change them. */
 export interface Books {
   /** By the names of the budgets. */
   readonly totals: ReadonlyMap<string, Totals.Totals>

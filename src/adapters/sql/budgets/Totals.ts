@@ -22,7 +22,7 @@ export const columns = ({ accountId, chainId, name }: Budget) => ({
 
 export const nameOf = (budget: Budget): string => `budget:${JSON.stringify(Object.values(columns(budget)))}`
 
-/** What totals count of a reservation. */
+/** The part of a hold that the totals of one budget count. */
 export interface Counted {
   readonly day: number
   readonly hour: number
