@@ -7,7 +7,6 @@ import * as Stream from "effect/Stream"
 import { Lru } from "../../domain/primitives/Lru.js"
 import * as Waiters from "../answers/Waiters.js"
 import { WakeUps } from "../answers/WakeUps.js"
-import { unavailable } from "../failures/Failure.js"
 import * as Intake from "../intake/Intake.js"
 import * as OpenRequests from "../intake/OpenRequests.js"
 import * as Keys from "../keys/Keys.js"
@@ -164,18 +163,7 @@ export const layer: Layer.Layer<Submissions | Lifetime, never, Surroundings> = L
 
     const room = OpenRequests.room(openRequests, requestJournal, intake.isPreparing)
 
-    const refuse: Submissions["refuse"] = ({ idempotency, principal: { accountId }, requestId }, endpoint) =>
-      idempotency == null
-        ? Effect.void
-        : Effect.matchEffect(
-            requestJournal.refuse(requestId, { accountId, endpoint, key: idempotency.key }),
-            {
-              onFailure: () => unavailable(),
-              onSuccess: (accepted) =>
-                accepted === null ? Effect.void : Outcomes.outcomeUnknown(accepted, null, [], null)
-            }
-          )
-
+    const refuse = Outcomes.refuse(requestJournal)
     const run: Submissions["run"] = (caller, offer) =>
       Effect.gen(function* () {
         const { idempotency, requestId } = caller

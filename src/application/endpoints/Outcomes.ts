@@ -8,16 +8,18 @@ import * as Results from "../answers/Results.js"
 import * as Connection from "../chain/Connection.js"
 import * as Delays from "../failures/Delays.js"
 import * as Elements from "../failures/Elements.js"
-import { unprocessable } from "../failures/Failure.js"
+import { unavailable, unprocessable } from "../failures/Failure.js"
 import type { Following } from "../lanes/worker/Lanes.js"
 import { Budgets } from "../ports/Budgets.js"
 import type { Receipt } from "../ports/chain/ChainRpc.js"
 import type { OpJournal } from "../ports/journal/OpJournal.js"
+import type { RequestJournal } from "../ports/journal/RequestJournal.js"
 import type { RequestRecord } from "../ports/journal/Requests.js"
 import type { Offer } from "../prepare/Offer.js"
 import * as Slices from "../prepare/ops/Slices.js"
 import * as Reservations from "../prepare/Reservations.js"
 import type { Offered } from "./Offers.js"
+import type { Submissions } from "./Submissions.js"
 
 /** Makes the answers of requests from their journal rows and the receipts of their transactions. */
 
@@ -49,6 +51,18 @@ export const outcomeUnknown = (
     extra: { txHash: txHashes.at(-1) ?? "", txHashes, requestId }
   })
 }
+
+/** Ends the copies of a refused request that arrived before; fails where one is accepted. */
+export const refuse =
+  (requestJournal: Pick<RequestJournal["Service"], "refuse">): Submissions["refuse"] =>
+  ({ idempotency, principal: { accountId }, requestId }, endpoint) =>
+    idempotency == null
+      ? Effect.void
+      : Effect.matchEffect(requestJournal.refuse(requestId, { accountId, endpoint, key: idempotency.key }), {
+          onFailure: () => unavailable(),
+          onSuccess: (accepted) =>
+            accepted === null ? Effect.void : outcomeUnknown(accepted, null, [], null)
+        })
 
 interface Dependencies {
   readonly opJournal: OpJournal["Service"]

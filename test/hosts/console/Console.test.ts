@@ -267,6 +267,7 @@ describe("the operator's console", () => {
       for (const part of [
         "Rules of bob refuse all its writes: version 3 is damaged",
         "<code>key:21ca2b88d8bd</code>",
+        "&quot;max&quot;: &quot;4000000000000000000&quot;",
         "enforce, rules: 0, limits: 2",
         'aria-label="gas: 75 %"',
         "3 ETH",

@@ -17,6 +17,12 @@ const mode = ({ content }: PolicyVersion): Part => {
   return content.mode === "enforce" ? Page.status("ok", "Enforced") : Page.status("wait", "Observed")
 }
 
+/** Amounts are decimal text in files of policies. */
+const text = (_: string, value: unknown) => (typeof value === "bigint" ? value.toString() : value)
+
+const contentOf = ({ content }: PolicyVersion): Part =>
+  html`<details><summary>${Usage.summaryOf(content)}</summary><pre tabindex="0">${JSON.stringify(content, text, 2)}</pre></details>`
+
 /** An amount in the limit's asset. */
 const worth = (data: Data, { asset, chain }: Usage.Use["limit"], value: bigint): Effect.Effect<string> => {
   if (asset === "ops" || asset === "calls") return Effect.succeed(`${Page.count(value)} ${asset}`)
@@ -88,7 +94,7 @@ ${Page.box(
       version.accountId,
       version.layer,
       version.version.toString(),
-      Usage.summaryOf(version.content),
+      contentOf(version),
       mode(version),
       Page.ago(version.at * 1_000, view.now),
       version.by
