@@ -200,7 +200,9 @@ export const make = <R>(
     Links.fail(on, order, estimate.failed, failed)
     const signers = byService ? [] : [submitter]
     const asker = { calls, caller, context: { ...context, kind: "ops" as const, signers }, endpoint }
-    const [judged] = yield* (yield* Rules).judge(
+    const {
+      batches: [judged]
+    } = yield* (yield* Rules).judge(
       [{ ...asker, requestId: caller.requestId, isTrial: true }],
       [Result.succeed({ ...Preparation.nothing, failed })]
     )

@@ -330,8 +330,7 @@ export const make = (options: {
             }
           })
           yield* OpContext.checkPauses(context)
-          const names = yield* Effect.forEach(asked, rules.namesOf)
-          const judged = yield* rules.judge(asked, made.batches)
+          const { batches: judged, names } = yield* rules.judge(asked, made.batches)
           const batches = yield* rules.reserve(
             asked,
             yield* Money.hold(context, asked, { ...made, batches: yield* decide(asked, judged) })

@@ -75,7 +75,7 @@ export const elementOf = (
 /** Names of the policies that bind a request's elements, each once. */
 export const namesOf = (
   book: Rulebook.Book,
-  { caller, calls, context }: Asker
+  { caller, calls, context }: Judged
 ): ReadonlyArray<PolicyName> => {
   const signers = signersOf(context)
   const wallets = new Set(calls.map(({ wallet }) => wallet))

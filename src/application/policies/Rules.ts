@@ -55,18 +55,25 @@ type Batches = ReadonlyArray<Result.Result<Prepared, Failure> | "busy">
 export class Rules extends Context.Service<
   Rules,
   {
-    /** Fails the prepared and waiting elements that rules or the limits of one op or request do not allow. */
+    /**
+     * Fails the prepared and waiting elements that rules or the limits of one op or request do not allow. `names`: of each
+     * request, the policies that have judged it.
+     */
     readonly judge: <B extends Batches[number]>(
       askers: ReadonlyArray<Judgement.Judged>,
       batches: ReadonlyArray<B>
-    ) => Effect.Effect<ReadonlyArray<B | Result.Result<Prepared>>, Unavailable>
+    ) => Effect.Effect<
+      {
+        readonly batches: ReadonlyArray<B | Result.Result<Prepared>>
+        readonly names: ReadonlyArray<ReadonlyArray<PolicyName>>
+      },
+      Unavailable
+    >
     /** Holds what the prepared ops may spend, and fails those that a limit has no room for. */
     readonly reserve: <B extends Batches[number]>(
       askers: ReadonlyArray<Judgement.Asker>,
       batches: ReadonlyArray<B>
     ) => Effect.Effect<ReadonlyArray<B | Result.Result<Prepared>>, Unavailable>
-    /** Names of the policies that bind a request. */
-    readonly namesOf: (asker: Judgement.Asker) => Effect.Effect<ReadonlyArray<PolicyName>, Unavailable>
     /** Whether the account has policies. */
     readonly isRuled: (accountId: AccountId) => Effect.Effect<boolean, Unavailable>
     /** Holds an op's spending from before its first signature until the chain has decided. */
@@ -296,9 +303,15 @@ const make = Effect.gen(function* () {
     })
 
   const judge: Rules["Service"]["judge"] = (askers, batches) =>
-    Effect.flatMap(Clock.currentTimeMillis, (now) =>
-      each(askers, batches, (book, all) => Effect.forEach(all, (one) => judgeOne(book, one, now)))
-    )
+    Effect.gen(function* () {
+      const now = yield* Clock.currentTimeMillis
+      let names: ReadonlyArray<ReadonlyArray<PolicyName>> = []
+      const judged = yield* each(askers, batches, (book, all) => {
+        names = askers.map((asker) => Judgement.namesOf(book, asker))
+        return Effect.forEach(all, (one) => judgeOne(book, one, now))
+      })
+      return { batches: judged, names }
+    })
 
   const reserve: Rules["Service"]["reserve"] = (askers, batches) =>
     Effect.flatMap(Clock.currentTimeMillis, (now) =>
@@ -466,10 +479,6 @@ const make = Effect.gen(function* () {
   return {
     judge,
     reserve,
-    namesOf: (asker: Judgement.Asker) =>
-      Effect.map(rulebook.of(asker.context.accountId), (book) =>
-        book === null || asker.context.access.key === "treasury" ? [] : Judgement.namesOf(book, asker)
-      ),
     isRuled: (accountId: AccountId) => Effect.map(rulebook.of(accountId), (book) => book !== null),
     bind,
     bindDirect,

@@ -345,7 +345,11 @@ describe("rules", () => {
       callOf(3, null, 51n),
       callOf(4, null, 50n)
     ])
-    const [made] = yield* rules.judge([asker], [Result.succeed(nothing)])
+    const {
+      batches: [made],
+      names
+    } = yield* rules.judge([asker], [Result.succeed(nothing)])
+    expect(names).toMatchObject([[{ layer: "account", subject: "account" }]])
     if (made === undefined || Result.isFailure(made)) throw new Error("expected a batch")
     expect([...made.success.failed.keys()]).toEqual([0, 2, 3])
   })

@@ -4,9 +4,8 @@ import { Rules } from "../../../src/application/policies/Rules.js"
 
 /** The account has no policies. */
 export const layer = Layer.succeed(Rules, {
-  judge: (_, batches) => Effect.succeed(batches),
+  judge: (_, batches) => Effect.succeed({ batches, names: [] }),
   reserve: (_, batches) => Effect.succeed(batches),
-  namesOf: () => Effect.succeed([]),
   isRuled: () => Effect.succeed(false),
   bind: () => Effect.void,
   bindDirect: () => Effect.void,

@@ -204,7 +204,7 @@ export const make = ({
             return op === undefined ? { key: 0n, sequence: null } : nonceOf(op)
           }
         })
-        const judged = yield* rules.judge(batches, made.batches)
+        const { batches: judged } = yield* rules.judge(batches, made.batches)
         const all = judged.flatMap((each) => (Result.isSuccess(each) ? each.success.ops : []))
         // Higher prices need larger reservations; without enough money the op waits.
         const lacks =
@@ -306,7 +306,8 @@ export const make = ({
           take
         })
         const askers = todo.map(({ batch, source }) => ({ ...source, calls: batch.calls }))
-        const decided = yield* decide(askers, yield* rules.judge(askers, made.batches))
+        const judged = yield* rules.judge(askers, made.batches)
+        const decided = yield* decide(askers, judged.batches)
         const batches = yield* rules.reserve(askers, decided)
         const all = batches.flatMap((each) => (Result.isSuccess(each) ? each.success.ops : []))
         const lacks = yield* Reservations.reserve(shared, all, made.snapshot.prices)
