@@ -8,12 +8,19 @@ import { make, until } from "../../../support/accounts/Castellan.js"
 import * as CommandLine from "../../../support/process/CommandLine.js"
 
 const folder = mkdtempSync(join(tmpdir(), "castellan-policies-"))
-const castellan = make(folder, {
-  accounts: [
-    { id: "acme", name: "Acme", tier: "pro", keys: [] },
-    { id: "globex", name: "Globex", tier: "pro", keys: [] }
-  ]
-})
+const castellan = make(
+  folder,
+  {
+    allowPrivateKeys: true,
+    accounts: [
+      { id: "acme", name: "Acme", tier: "pro", keys: [] },
+      { id: "globex", name: "Globex", tier: "pro", keys: [] }
+    ],
+    providers: [{ kind: "private-key", name: "vault", keys: [{ name: "one", privateKey: { env: "ONE" } }] }],
+    signers: [{ accounts: ["acme"], clientId: "c", versionId: "1", provider: "vault", key: "one" }]
+  },
+  { ONE: `0x${"4d".repeat(32)}` }
+)
 
 const token = "0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913"
 const policy = {
@@ -166,5 +173,73 @@ describe("castellan policies", () => {
       by: `key:${old.id}`
     })
     expect(await json(`policies show acme key:${old.id}`)).toMatchObject({ version: 1, policy })
+  })
+
+  it("evaluates a request by policies in force or by drafts, and counts nothing", async () => {
+    const { id } = await json<Issued>("keys create acme --scopes sign")
+    const fields = (names: string) =>
+      names.split(",").map((each) => ({ type: each.split(" ")[0], name: each.split(" ")[1] }))
+    const permit = (value: string) =>
+      JSON.stringify({
+        types: {
+          Permit: fields("address owner,address spender,uint256 value,uint256 nonce,uint256 deadline")
+        },
+        primaryType: "Permit",
+        domain: { name: "USD Coin", version: "2", chainId: 8453, verifyingContract: token },
+        message: { owner: token, spender: token, value, nonce: 0, deadline: 1 }
+      })
+    const messages = [permit("15000"), permit("5001"), permit("5000")]
+    const request = { messages, signer: { clientId: "c", versionId: "1" }, eip712: {} }
+    const permits = { effect: "allow", match: { kinds: ["sign.typedData", "erc20.approve"] } }
+    const rules = [{ ...permits, name: "permits" }]
+    await run(`policies set acme key:${id} ${write("permits.json", { ...policy, rules })}`)
+
+    const evaluate = `policies evaluate acme ${write("sign.json", request)} --endpoint /sign --key ${id}`
+    const ofKey = { subject: `key:${id}`, layer: "operator", version: 1, rule: null }
+    const allowed = { verdict: "allow", policies: [{ ...ofKey, verdict: "allow", limit: null, left: null }] }
+    for (const _ of ["first", "again"])
+      expect(await json(evaluate)).toMatchObject([
+        allowed,
+        {
+          verdict: "refuse",
+          policies: [
+            { ...ofKey, verdict: "refuse", limit: "usdc", left: "5000", reason: "5001 asked, 5000 left" }
+          ]
+        },
+        allowed
+      ])
+    expect(await run(evaluate)).toMatch(
+      new RegExp(
+        `^1 +erc20.approve 5001 ${token} ${token} +refuse +key:${id} version 1 .operator., limit usdc: 5001`,
+        "m"
+      )
+    )
+
+    const drafts = { [`key:${id}`]: { ...policy, rules: [{ ...permits, name: "none", effect: "refuse" }] } }
+    const drafted = `${evaluate} --drafts ${write("drafts.json", drafts)}`
+    const denied = { verdict: "refuse", policies: [{ version: null, rule: "none", limit: null, left: null }] }
+    expect(await json(drafted)).toMatchObject([denied, denied, denied])
+    expect(await run(drafted)).toContain(`key:${id} draft (operator), rule none: `)
+  })
+
+  it("refuses to evaluate for unknown keys, and malformed requests and drafts", async () => {
+    const body = write("plain.json", { messages: ["hello"], signer: { clientId: "c", versionId: "1" } })
+    const signing = `acme ${body} --endpoint /sign`
+    for (const [line, why] of [
+      [`${signing} --key 00000000`, "there is no key 00000000"],
+      [`initech ${body}`, "there is no account called initech"],
+      [`acme ${join(folder, "none.json")}`, "none.json cannot be read"],
+      [`acme ${write("cut.json", '{"messages": [')} --endpoint /sign`, "cut.json is not JSON"],
+      [`acme ${body}`, "request.operations: is missing"],
+      [
+        `acme ${write("unsigned.json", { messages: "hello" })} --endpoint /sign`,
+        "request.messages: expected an array"
+      ],
+      [
+        `${signing} --drafts ${write("everything.json", { everything: null })}`,
+        "policies.everything: expected account, key:"
+      ]
+    ] as const)
+      expect([line, await refused(`policies evaluate ${line}`)]).toEqual([line, expect.stringContaining(why)])
   })
 })
