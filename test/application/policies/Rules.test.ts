@@ -349,7 +349,7 @@ describe("rules", () => {
       batches: [made],
       names
     } = yield* rules.judge([asker], [Result.succeed(nothing)])
-    expect(names).toMatchObject([[{ layer: "account", subject: "account" }]])
+    expect(names[0]?.map(({ subject }) => subject)).toEqual(["account", `wallet:${wallet}`])
     if (made === undefined || Result.isFailure(made)) throw new Error("expected a batch")
     expect([...made.success.failed.keys()]).toEqual([0, 2, 3])
   })
