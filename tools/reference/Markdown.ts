@@ -96,7 +96,8 @@ const parameters = (one: Endpoint, group: Group, headers: ReadonlyArray<Paramete
   ].join("\n")
 }
 
-const isSame = (one: Field, other: Field): boolean => JSON.stringify(one) === JSON.stringify(other)
+const isSame = <A extends Field | ReadonlyArray<Field>>(one: A, other: A): boolean =>
+  JSON.stringify(one) === JSON.stringify(other)
 
 /** As `isSame`; every endpoint's own row of `settings` follows. */
 const isShared = (one: Field, other: Field): boolean =>
@@ -111,57 +112,122 @@ interface Earlier {
   readonly group: Group
   /** Start of the paths of the fields: of an array's elements, or empty. */
   readonly start: string
+  /** The array of the earlier endpoint whose elements have the fields; empty: its body has them. */
+  readonly inside: string
   /** The fields that the other endpoint lacks. */
   readonly others: ReadonlyArray<Field>
   /** The field that only the earlier endpoint has. */
   readonly without: Field | undefined
 }
 
-/** The earlier endpoint that shows most of these fields, if they are worth naming. */
+/** All endpoints before this one, in the order of the pages. */
+const before = (one: Endpoint, all: ReadonlyArray<Group>) => {
+  const known = all.flatMap((group) => group.endpoints.map((endpoint) => ({ endpoint, group })))
+  return known.slice(
+    0,
+    known.findIndex(({ endpoint }) => endpoint === one)
+  )
+}
+
+/** The members of an object, or of an array's elements, by paths within it. */
+const membersOf = (all: ReadonlyArray<Field>, path: string): ReadonlyArray<Field> =>
+  all.flatMap((field) =>
+    [`${path}.`, `${path}[].`].flatMap((start) =>
+      field.path.startsWith(start) ? [{ ...field, path: field.path.slice(start.length) }] : []
+    )
+  )
+
+/** The bodies in which an endpoint shows fields: its own, and the elements of its arrays. */
+const bodiesOf = (all: ReadonlyArray<Field>) => [
+  { inside: "", fields: all },
+  ...[...new Set(all.flatMap(({ path }) => /^\w+(?=\[\]\.)/.exec(path) ?? []))].map((path) => ({
+    inside: `\`${path}[]\` of `,
+    fields: membersOf(all, path)
+  }))
+]
+
+/** The first earlier endpoint that shows most of these fields, if they are worth naming. */
 const earlier = (
   one: Endpoint,
   all: ReadonlyArray<Group>,
   of: (one: Endpoint) => ReadonlyArray<Field>
 ): Earlier | undefined => {
   const own = of(one)
-  const known = all.flatMap((group) => group.endpoints.map((endpoint) => ({ endpoint, group })))
-  const before = known.slice(
-    0,
-    known.findIndex(({ endpoint }) => endpoint === one)
-  )
   const starts = new Set(["", ...own.flatMap(({ path }) => /^\w*\[\]\./.exec(path) ?? [])])
-  const [best] = before
+  const [best] = before(one, all)
     .flatMap(({ endpoint, group }) =>
-      [...starts].map((start) => {
-        const there = of(endpoint).map((field) => ({ ...field, path: `${start}${field.path}` }))
-        const lacking = there.filter((field) => !own.some((each) => isShared(each, field)))
-        const others = own.filter((each) => !there.some((field) => isSame(each, field)))
-        const without = lacking[0] && { ...lacking[0], path: lacking[0].path.slice(start.length) }
-        return { endpoint, group, start, others, without, lacking, shared: there.length - lacking.length }
-      })
+      bodiesOf(of(endpoint)).flatMap(({ fields: body, inside }) =>
+        [...(inside === "" ? starts : [""])].map((start) => {
+          const there = body.map((field) => ({ ...field, path: `${start}${field.path}` }))
+          const lacking = there.filter((field) => !own.some((each) => isShared(each, field)))
+          const others = own.filter((each) => !there.some((field) => isSame(each, field)))
+          const without = lacking[0] && { ...lacking[0], path: lacking[0].path.slice(start.length) }
+          const shared = there.length - lacking.length
+          return { endpoint, group, start, inside, others, without, lacking, shared }
+        })
+      )
     )
     .filter(
       ({ lacking, shared }) =>
         shared >= (lacking.length === 0 ? Math.min(worthNaming, own.length) : worthNaming) &&
         lacking.length < 2
     )
-    .sort((a, b) => b.shared - a.shared || a.lacking.length - b.lacking.length)
-  return own.length < 2 ? undefined : best
+    .sort((a, b) => b.shared - a.shared)
+  const hasOwnExample = best?.endpoint.exampleAnswer?.text !== one.exampleAnswer?.text
+  return own.length < 2 && hasOwnExample ? undefined : best
+}
+
+const linkTo = ({ method, path }: Endpoint, group: Group): string =>
+  `[${method} ${path}](${group.name}.md#${anchor(method, path)})`
+
+/** Members of an object that are shown again rather than referred to. */
+const worthRepeating = 2
+
+/** The fields without the members of objects that these fields or earlier ones show. */
+const referring = (
+  all: ReadonlyArray<Field>,
+  known: ReadonlyArray<{ readonly link: string; readonly fields: ReadonlyArray<Field> }>
+): ReadonlyArray<Field> =>
+  all.reduce<ReadonlyArray<Field>>((rows, field) => {
+    const own = membersOf(all, field.path)
+    if (rowsOf(own).length <= worthRepeating || !rows.includes(field)) return rows
+    const here = { link: "", fields: all.slice(0, all.indexOf(field)) }
+    const [there] = [here, ...known].flatMap(({ fields, link }) =>
+      fields
+        .filter(({ path }) => isSame(membersOf(fields, path), own))
+        .map(({ path }) => `Members as in \`${path}\`${link === "" ? "" : ` of ${link}`}.`)
+    )
+    if (there === undefined) return rows
+    const description = `${field.description} ${there}`.trim()
+    return rows.flatMap((row) =>
+      row === field ? [{ ...row, description }] : membersOf([row], field.path).length > 0 ? [] : [row]
+    )
+  }, all)
+
+/** The endpoint, whose objects refer to the settings and to earlier endpoints. */
+const withReferences = (one: Endpoint, { groups, settings }: Reference): Endpoint => {
+  const known = [
+    { link: "[Settings](../reference.md#settings)", fields: settings },
+    ...before(one, groups).flatMap(({ endpoint, group }) =>
+      [endpoint.request, endpoint.answer].map((fields) => ({ link: linkTo(endpoint, group), fields }))
+    )
+  ]
+  return { ...one, request: referring(one.request, known), answer: referring(one.answer, known) }
 }
 
 const shownFields = (
   title: string,
   one: Endpoint,
-  all: ReadonlyArray<Group>,
+  source: Reference,
   of: (one: Endpoint) => ReadonlyArray<Field>,
   withRequired: boolean
 ): string => {
-  const best = earlier(one, all, of)
-  if (best === undefined) return fields(title, of(one), withRequired)
-  const { endpoint, group, others, start, without } = best
+  const best = earlier(one, source.groups, of)
+  if (best === undefined) return fields(title, of(withReferences(one, source)), withRequired)
+  const { endpoint, group, inside, others, start, without } = best
   const place = start === "" ? "" : `in \`${start.slice(0, -1)}\` `
-  const link = `[${endpoint.method} ${endpoint.path}](${group.name}.md#${anchor(endpoint.method, endpoint.path)})`
-  const same = `${title}: ${place}the fields of ${link}${without === undefined ? "" : ` but \`${without.path}\``}`
+  const but = without === undefined ? "" : ` but \`${without.path}\``
+  const same = `${title}: ${place}the fields of ${inside}${linkTo(endpoint, group)}${but}`
   if (others.length === 0) return `${same}.\n`
   const sentence = sentenceOf(rowsOf(others), withRequired)
   return sentence === null
@@ -178,19 +244,21 @@ const answerOf = ({ answer }: Endpoint): ReadonlyArray<Field> =>
       !answer.some((field) => field.path.startsWith(`${path}.`) || field.path.startsWith(`${path}[].`))
   )
 
-/** Whether an earlier answer has all of its fields: the example there shows them. */
-const answersAs = (one: Endpoint, groups: ReadonlyArray<Group>): boolean =>
-  earlier(one, groups, answerOf)?.others.length === 0
+/** Whether the example of an earlier answer shows all, or an element of the list that this answer is. */
+const answersAs = (one: Endpoint, groups: ReadonlyArray<Group>): boolean => {
+  const best = earlier(one, groups, answerOf)
+  return best !== undefined && (best.others.length === 0 || best.start !== "")
+}
 
-const endpoint = (one: Endpoint, group: Group, { groups, headers }: Reference): string =>
+const endpoint = (one: Endpoint, group: Group, source: Reference): string =>
   [
     `## ${one.method} ${one.path}\n`,
     `${one.summary}. ${one.description}\n`,
-    parameters(one, group, headers),
-    shownFields("Request", one, groups, withSettings, true),
-    shownFields("Answer", one, groups, answerOf, false),
+    parameters(one, group, source.headers),
+    shownFields("Request", one, source, withSettings, true),
+    shownFields("Answer", one, source, answerOf, false),
     one.example === null ? "" : `\`\`\`sh\n${one.example}\n\`\`\`\n`,
-    one.exampleAnswer === null || answersAs(one, groups)
+    one.exampleAnswer === null || answersAs(one, source.groups)
       ? ""
       : `\`\`\`${one.exampleAnswer.language}\n${one.exampleAnswer.text}\n\`\`\`\n`
   ]
@@ -221,7 +289,7 @@ export const reference = (source: Reference): Readonly<Record<string, string>> =
     `## Endpoints\n`,
     `${table(["Group", "Purpose", "Endpoints"], source.groups.map(contents))}\n`,
     ...Guide.chapters.map(Guide.markdown),
-    `## Settings\n\n${fields("Field", source.settings, true)}`,
+    `## Settings\n\n${fields("Field", referring(source.settings, []), true)}`,
     `## Headers\n`,
     `${parameterTable(source.headers)}\n`,
     `## Types\n`,
