@@ -59,6 +59,13 @@ import * as KeyProviders from "./config/KeyProviders.js"
 import * as Packages from "./Packages.js"
 import * as Running from "./Running.js"
 
+/**
+ * Builds ports from a `Config`. The service runs on `layer`; commands and inspections build only the parts that they
+ * need.
+ *
+ * Gotchas: the service migrates an older schema; a command refuses it.
+ */
+
 /** All ports that the use cases and the HTTP server require. */
 export type Ports = Running.Ports | AccountsPort | AccountStorePort | OperatorLogPort | RequestHistoryPort
 
@@ -280,7 +287,7 @@ const clockCheck = ({ networks, profile }: Config) =>
     })
   )
 
-/** The only place where adapters are bound to ports. */
+/** All ports of the service. `Running` binds the adapters that an embedding program shares. */
 export const layer = (config: Config, { journal: between }: Seams = {}): Layer.Layer<Ports, StartError> => {
   const sql = ownClient(config)
   const sealingKey = config.keyPepper

@@ -17,6 +17,14 @@ import {
 import * as LogRanges from "./logs/LogRanges.js"
 import * as LogRefusal from "./logs/LogRefusal.js"
 
+/**
+ * Finds the inclusions of ops by the EntryPoint's logs: in a receipt, in a range of blocks, or of wallets. Settlement,
+ * recovery and budgets decide by the results.
+ *
+ * Gotchas: a node that lags returns fewer logs without an error. A miss counts only up to the block `known` or `block`
+ * of the search.
+ */
+
 /** Search depth for an op that is not in the transaction that should have carried it. */
 const searchedBlocks = 1_024n
 

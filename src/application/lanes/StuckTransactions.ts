@@ -23,6 +23,13 @@ import type { Settlement } from "./Settlement.js"
 import type { Attend, TransactionMonitor, Waiting } from "./TransactionMonitor.js"
 import * as Record from "./worker/Record.js"
 
+/**
+ * Attends to a lane's waiting transactions after each poll of `TransactionMonitor`. `Lanes` connects the two.
+ *
+ * Gotchas: another process or a request may have changed a transaction: each step reads it again under the lane's lock
+ * before it signs or frees anything.
+ */
+
 const isPayloadOf = ({ versions }: TransactionRecord, { data, to, value }: KnownTransaction): boolean =>
   // An adopted version has no bytes; all versions have the same payload.
   versions.some(({ raw }) => {

@@ -24,6 +24,11 @@ import * as TransactionState from "./monitor/TransactionState.js"
 import * as WatchedLane from "./monitor/WatchedLane.js"
 import type { Settlement } from "./Settlement.js"
 
+/**
+ * Follows the lanes' transactions from the first broadcast to settled depth, for all workers of the process.
+ * `Settlement` records what nodes show; `StuckTransactions` attends to transactions that are not mined.
+ */
+
 /** A lane's waiting transactions, and the nodes that replied to the last poll. */
 export interface Waiting {
   /** In nonce order. */

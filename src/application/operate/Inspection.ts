@@ -17,6 +17,11 @@ import type { AccountId } from "../ports/Tenants.js"
 import * as Targets from "../topups/Targets.js"
 import * as Amounts from "./Amounts.js"
 
+/**
+ * Compares configured networks with their chains: contracts, keys, balances and the abilities of nodes. The service's
+ * start and `castellan config` report the findings.
+ */
+
 /** An error or a limitation in a network's configuration or contracts. */
 export interface Finding {
   readonly chainId: bigint

@@ -25,6 +25,13 @@ import * as KillSwitch from "../tenants/KillSwitch.js"
 import * as SignerAuthorization from "./SignerAuthorization.js"
 import * as Wallets from "./wallets/Wallets.js"
 
+/**
+ * Resolves a request's settings to a context: node, submitter, EntryPoint, payer and gas buffers. Endpoints make it;
+ * preparation and the lanes' workers read it.
+ *
+ * Gotchas: requests of an account with equal settings share one context, so no field is of a single request.
+ */
+
 const percentOf = (text: number): Percent.Percent => Result.getOrElse(Percent.from(text), () => Percent.zero)
 /** Default buffer on the gas of ops and transactions. */
 export const defaultGasOvershoot = percentOf(50)

@@ -30,6 +30,11 @@ import type { Caller } from "../request/Caller.js"
 import type { ForOps } from "../request/Settings.js"
 import type { Shared } from "./OpContext.js"
 
+/**
+ * Decides for which ops the service's own EOA submits, and limits what it may lose by them. Without an external bundler
+ * the EOA pays for the gas first, and the op must repay it.
+ */
+
 const unpaid = (message: Reasons.Text, path: string): Failure =>
   unprocessable("submission_unpaid", [{ path, message }])
 

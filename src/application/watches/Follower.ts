@@ -25,6 +25,14 @@ import * as Emission from "./Emission.js"
 import { Followed } from "./Followed.js"
 import * as Reading from "./Reading.js"
 
+/**
+ * Reads the chains of watches and stores the events that they select. `Reading` reads blocks, `Emission` makes events,
+ * and `Deliver` sends them later.
+ *
+ * Gotchas: a step fails when another process or a change of a watch has revised the source meanwhile, so no event is
+ * stored twice.
+ */
+
 /** An account without network settings. */
 const nobody = Brand.nominal<AccountId>()("")
 
@@ -44,7 +52,7 @@ const isMalformed = (error: ChainRpcError | Reading.Unreadable): boolean =>
 const otherNode = "; if it stays so, give networks[].rpc another node"
 const otherRpc = "; if that persists, recreate the watch with another rpc"
 
-/** Time to retry a node's incomplete logs; then, for `readsAsTold`, they are delivered incomplete. */
+/** Times since a node's first malformed answer: incomplete logs suffice from the first on, and no longer after the second. */
 const patienceMillis = 60_000
 const incompleteMillis = 600_000
 

@@ -15,6 +15,14 @@ import { Replicas } from "../ports/Replicas.js"
 import { type Delivery, type Target, WebhookSender, Webhooks, type WebhooksError } from "../ports/Webhooks.js"
 import * as Backoff from "./Backoff.js"
 
+/**
+ * Sends the stored events of requests and watches to the accounts' webhooks, until the endpoint accepts each or its
+ * retries are over.
+ *
+ * Gotchas: an endpoint may get an event twice, when its acceptance is not stored before a crash. The message's id stays
+ * the same.
+ */
+
 /** Poll interval for due events that were not announced, and the least time between two polls, milliseconds. */
 const pollMillis = 1_000
 const deliveryIntervalMillis = 25

@@ -207,7 +207,7 @@ const ecdsaDummies = (count: number): Hex.Hex =>
     `0x${Array.from({ length: count }, (_, index) => `${dummyR}${(largestS - BigInt(index)).toString(16)}1b`).join("")}`
   )
 
-/** The challenge of dummies, until `challenged` replaces it. */
+/** The challenge of dummies, until `challenge` replaces it. */
 const placeholder = Base64.encodeUrl(Keccak.hashText("castellan dummy challenge"))
 
 /**
@@ -243,7 +243,7 @@ const dummyPasskey = (index: number): PasskeyPart => ({
 
 /**
  * A proof for gas estimation with this many owners and passkeys of the configuration: of the real form, as long and
- * costly as possible. Wallets reject it before the curve check unless `challenged` inserts the challenge.
+ * costly as possible. Wallets reject it before the curve check unless `challenge` inserts the challenge.
  *
  * @example Hex.size(Proof.dummy(WalletConfig.ecdsa(Address.zero), { owners: 1, passkeys: 0 }))
  * // 65

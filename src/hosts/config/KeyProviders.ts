@@ -8,6 +8,11 @@ import { type KeyProvider, KeyProviderError, type ProviderKey } from "../../appl
 import * as Packages from "../Packages.js"
 import { integer, Name, optional, Secret, says, Text } from "./FileFields.js"
 
+/**
+ * Describes each kind of key provider: its fields, secrets, npm packages and adapter. `KeysFile` reads a file's
+ * providers by it, `Wiring` opens them, and `castellan signers` creates keys.
+ */
+
 type Redact = Redacted.Redacted<string>
 
 /** Reads a file's fields and collects their problems. */

@@ -14,6 +14,11 @@ import { RequestSize } from "./RequestSize.js"
 import * as ResponseClassifier from "./ResponseClassifier.js"
 import * as Retry from "./Retry.js"
 
+/**
+ * Turns a node's JSON-RPC calls into HTTP requests: simultaneous reads share requests, in sizes that the node accepts.
+ * The clients of nodes, bundlers and paymasters call through it. `ResponseClassifier` names the reads to retry.
+ */
+
 export interface Limits {
   readonly batchCalls: number
   /** Bytes of one request body; a single call may be larger. */

@@ -7,6 +7,12 @@ import * as Json from "../../../domain/json/Json.js"
 import { Lru } from "../../../domain/primitives/Lru.js"
 import * as Egress from "./Egress.js"
 
+/**
+ * Posts JSON to nodes, services and webhooks, within limits of time, size and connections.
+ *
+ * Gotchas: only names in URLs of callers resolve through `Egress`. An error shows no address and no header bytes.
+ */
+
 export interface Limits {
   /** To open a connection, including TLS. */
   readonly connectMillis: number

@@ -24,6 +24,11 @@ import * as HoldRows from "./HoldRows.js"
 import * as Holds from "./Holds.js"
 import * as Totals from "./Totals.js"
 
+/**
+ * Implements the port `Budgets` on SQL. One transaction changes the amounts of holds and the totals of their budgets,
+ * under the locks of these budgets. Calls of one turn of the event loop run together.
+ */
+
 /** Days for which settled reservations are kept. */
 const keptDays = 2
 

@@ -7,6 +7,11 @@ import type { Depth } from "../../../application/ports/journal/Transactions.js"
 import * as Rows from "../Rows.js"
 import * as Store from "../Store.js"
 
+/**
+ * Appends events to requests and schedules their deliveries, for the other files of the journal. An event exists only
+ * if the change that it reports commits.
+ */
+
 export interface NewEvent {
   readonly requestId: string
   readonly kind: EventKind

@@ -71,7 +71,7 @@ const mostSearched = 20_000
 const failed = (error: unknown): RequestHistoryError =>
   new RequestHistoryError({ message: `the journal's store failed${ErrorCode.suffix(error)}` })
 
-/** Reads the journal's table of requests; only the journal writes it. */
+/** Reads the journal's tables; only the journal writes them. */
 export const make: Migrations.Stored<RequestHistory["Service"]> = Effect.gen(function* () {
   const sql = yield* Migrations.client
   const select = sql.literal(`

@@ -16,6 +16,11 @@ import * as Seal from "../Seal.js"
 import * as Store from "../Store.js"
 import * as Limits from "./Limits.js"
 
+/**
+ * Adds, lists, pauses and removes watches; `Watches` has the methods of their readers. Each change advances the
+ * revision of the watch's source, which makes the source's reader read it again.
+ */
+
 /** Logs a change of an existing watch with its endpoint, in the transaction of the change. */
 const log = ({ sql }: Store.Store, watchId: string, what: EndpointChange["what"], by: string) =>
   Effect.flatMap(

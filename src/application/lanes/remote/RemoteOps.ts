@@ -25,6 +25,13 @@ import type { AwaitedOp, Held } from "./RemoteInclusions.js"
 import * as RemoteInclusions from "./RemoteInclusions.js"
 import * as RemoteLandings from "./RemoteLandings.js"
 
+/**
+ * Follows the ops that no own transaction carries. It gives them to external bundlers and finds their inclusions;
+ * `RemoteLandings` records these. The lanes' workers use it.
+ *
+ * Gotchas: a bundler's answer may be lost: such an op counts as given and stays watched.
+ */
+
 export interface RemoteOps {
   /**
    * Gives the bundler a newly handed-over op and watches it. `answered` receives the refusal; null: the bundler has the op, or

@@ -20,6 +20,11 @@ import * as EventLoop from "../../runtime/EventLoop.js"
 import type { OpContext } from "../OpContext.js"
 import * as FallbackEstimation from "./FallbackEstimation.js"
 
+/**
+ * Runs ops through the gas lens, whose code replaces the EntryPoint's for one `eth_call`. `Estimation` turns the
+ * figures into limits. `FallbackEstimation` serves nodes without state overrides.
+ */
+
 /** The caller of a simulation, and its state. */
 export interface View {
   readonly context: OpContext

@@ -20,6 +20,13 @@ import * as Reasons from "../../failures/Reasons.js"
 import type { CallResult, ChainClient, ChainRpcError } from "../../ports/chain/ChainRpc.js"
 import type { NetworkProfile } from "../../ports/NetworkProfile.js"
 
+/**
+ * Computes the addresses of wallets by a request's settings, and reads their states from the chain.
+ *
+ * Gotchas: a wallet's code never changes, but it may disappear with its block: known code is only a guess until the
+ * wallet answers.
+ */
+
 /** The parts of `settings` that determine wallet addresses. */
 export interface AddressSettings {
   readonly factory?: Address.Address

@@ -11,6 +11,11 @@ import * as InvalidValue from "../../../domain/primitives/InvalidValue.js"
 import { closest } from "../../../domain/primitives/Suggestion.js"
 import { type Problem, problem } from "../message/ErrorEnvelope.js"
 
+/**
+ * Decodes the values of requests for `Endpoints`, and turns the issues of a schema into the paths, codes and messages
+ * of a `Problem`.
+ */
+
 /** Most details of one error: a hostile body must not cause a larger response. */
 export const maxDetails = 32
 
@@ -32,7 +37,7 @@ export type Decoder<A = unknown> = (value: unknown, isLarge?: boolean) => Result
 
 /**
  * Decodes request values, checking the whole value, including unknown members. A `Problem` names every fault; it quotes the
- * caller's value, shortened, only where an integer is expected. Of a large value it names only the first fault: collecting
+ * caller's value, shortened, only where an integer or one of a few literals is expected. Of a large value it names only the first fault: collecting
  * tens of thousands takes long.
  */
 export const decoder = <A, I>(schema: Schema.Codec<A, I>): Decoder<A> => {

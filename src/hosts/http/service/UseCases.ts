@@ -193,7 +193,7 @@ const detach = <A, E, R>(write: Effect.Effect<A, E, R>, ticket: Ticket): Effect.
     })
   )
 
-/** Like `detached`, but answers on acceptance or refusal. It then stops waiting; the accepted write continues by itself. */
+/** Like `detach`, but answers on acceptance or refusal. It then stops waiting; the accepted write continues by itself. */
 const promptly = <A, E, R>(
   write: Effect.Effect<A, E, R>,
   ticket: Ticket,

@@ -13,6 +13,13 @@ import * as Address from "../../../../domain/primitives/Address.js"
 import * as Hex from "../../../../domain/primitives/Hex.js"
 import * as Store from "../../Store.js"
 
+/**
+ * Reads and changes the journal's table `ops`, for the other files of the journal.
+ *
+ * Gotchas: an element has one row for each version of its op. An abandoned version may have been signed, so it may
+ * still land.
+ */
+
 export type Id = number | string
 
 /** Columns that decide an op's next state. */

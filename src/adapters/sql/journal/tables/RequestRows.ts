@@ -16,6 +16,11 @@ import * as Store from "../../Store.js"
 import * as Claims from "./Claims.js"
 import * as Ops from "./Ops.js"
 
+/**
+ * Reads and changes the journal's table `requests`, for the other files of the journal. The row of an idempotency key
+ * decides between acceptance and refusal under that key.
+ */
+
 export interface FailedRow {
   readonly request_id: string
   readonly failed: string

@@ -16,7 +16,7 @@ import { type Obstacle, obstacle } from "./Context.js"
 /** Unopened elements of a request, and the batch prepared next. */
 export interface Todo {
   readonly left: ReadonlyArray<Call.Call>
-  /** See `Preparing.Prepared`. */
+  /** See `Prepared`. */
   readonly waiting: ReadonlyMap<number, number>
   readonly batch: Batch
 }
