@@ -18,6 +18,11 @@ import * as Migrations from "./Migrations.js"
 import * as Policies from "./Policies.js"
 import * as Store from "./Store.js"
 
+/**
+ * Implements the port `TenantStore` on SQL. Commands write accounts, keys, networks, signers and pauses; `Directory`
+ * reads them. Each such change increments one version, by which other processes notice it.
+ */
+
 type Limits = "requestsPerMinute" | "requestsPerHour"
 
 const refuse = (reason: TenantStoreError["reason"], message: string) =>

@@ -12,6 +12,8 @@ import {
 import * as Reasons from "../failures/Reasons.js"
 import type { EventData } from "../ports/journal/Events.js"
 
+/** Encodes and decodes the stored answers of requests, and shortens them for events. */
+
 const Stored = Schema.fromJsonString(
   Schema.Union([
     Schema.Struct({

@@ -13,6 +13,8 @@ import * as EventLoop from "../runtime/EventLoop.js"
 import type { Ended } from "./Ended.js"
 import type { Created, CreatedAccount, Executed, OperationResult, Unstuck } from "./TransactionResult.js"
 
+/** Makes the answers of writing endpoints from the outcomes of their ops. */
+
 export interface Outcomes extends Pick<Ended, "existing" | "failed" | "landed" | "note"> {
   /** The transactions that concern the request, oldest first, with only the logs of its own ops. */
   readonly receipts: ReadonlyArray<Receipt>

@@ -10,6 +10,13 @@ import type { NetworkProfile } from "../ports/NetworkProfile.js"
 import { Networks } from "../ports/Networks.js"
 import type { Caller } from "../request/Caller.js"
 
+/**
+ * Connects a request to the caller's node or the operator's, and turns a node's failure into the request's.
+ *
+ * Gotchas: a message to a caller never names the operator's node, nor shows which names resolve in the operator's
+ * network.
+ */
+
 /** A chain that the service may work on, and this request's node. */
 export interface Connection {
   readonly chain: ChainClient

@@ -27,6 +27,13 @@ import * as RingKey from "./RingKey.js"
 import * as Call from "./RingKeyCall.js"
 import * as SingleFlight from "./SingleFlight.js"
 
+/**
+ * Resolves the references of requests to keys of any providers, and implements the ports `Signers` and `SystemSigners`.
+ * `AccountSigners` admits the keys that commands have added.
+ *
+ * Gotchas: one faulty key among new ones excludes all of them.
+ */
+
 export type { KeySource, Provider, Registry, SignerRecord } from "./KeyRingRegistry.js"
 
 /** Time limit at the start for reading public keys, and the number of concurrent reads. */

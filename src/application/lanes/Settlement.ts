@@ -13,6 +13,13 @@ import type { OpSettlement } from "../ports/journal/Requests.js"
 import type { TransactionJournal } from "../ports/journal/TransactionJournal.js"
 import type { Lane, TransactionRecord } from "../ports/journal/Transactions.js"
 
+/**
+ * Records the submissions, receipts, reorganisations and external uses of nonces that nodes show. Then it notifies the
+ * requests concerned.
+ *
+ * Gotchas: losses are booked before the journal changes, so a failure in between repeats both.
+ */
+
 type Ops = TransactionRecord["ops"]
 
 /** Outcomes of a transaction's ops, which share one EntryPoint, as `outcomesOf` finds them. */

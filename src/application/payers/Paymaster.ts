@@ -23,6 +23,11 @@ import type { AccountId } from "../ports/Tenants.js"
 import * as Deposits from "./Deposits.js"
 import { heldMillis, holdId, type Payer, PayerRefusal, wallet } from "./Payer.js"
 
+/**
+ * Pays for ops by paymasters other than the operator's own: `plain` without data, `service` with data from an ERC-7677
+ * service. `Payers` chooses; `Sponsor` is the operator's own.
+ */
+
 export interface Site {
   readonly accountId: AccountId
   readonly connection: Connection

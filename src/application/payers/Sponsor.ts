@@ -21,6 +21,11 @@ import * as HoldFollower from "./HoldFollower.js"
 import { heldMillis, holdId, type Part, type Payer, PayerRefusal, wallet } from "./Payer.js"
 import { release, type Site } from "./Paymaster.js"
 
+/**
+ * Pays for ops by the operator's own paymaster, which the sponsor's key signs for. `Payers` chooses it only over the
+ * operator's node.
+ */
+
 /** Life of a sponsorship, seconds, by the chain's clock. */
 export const lifeSeconds = 600
 

@@ -18,6 +18,11 @@ import * as CalledContracts from "./estimate/CalledContracts.js"
 import type { OpContext } from "./OpContext.js"
 import * as Wallets from "./wallets/Wallets.js"
 
+/**
+ * Reads the state of the chain on which ops are prepared, and derives times from its block. Preparation, intake and
+ * `SignMessage` use it.
+ */
+
 /** The state of the chain before a measurement. */
 export interface Snapshot {
   readonly block: Block

@@ -15,6 +15,11 @@ import type { Listed } from "./FileAccounts.js"
 import * as FileAccounts from "./FileAccounts.js"
 import * as KnownKeys from "./KnownKeys.js"
 
+/**
+ * Knows the accounts, keys and pauses of the configuration file and of the store. It implements the ports `Tenants` and
+ * `KillSwitches`.
+ */
+
 /** Age up to which the cached content decides, milliseconds. */
 const freshMillis = 500
 

@@ -9,6 +9,11 @@ import type { Position } from "../ports/Watches.js"
 import * as Cursor from "./Cursor.js"
 import type { LogQuery } from "./LogQuery.js"
 
+/**
+ * Reads the next blocks of a watched chain for `Follower`: settled blocks in ranges, recent blocks by their hashes. It
+ * finds the fork point after a reorganisation.
+ */
+
 /** The result of a reading: a position, and the logs of the blocks up to it. */
 export interface Read {
   /** The parent position of the first block. */

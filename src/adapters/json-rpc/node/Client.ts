@@ -24,6 +24,12 @@ import * as Params from "./Params.js"
 import * as Receipts from "./Receipts.js"
 import * as RpcSchemas from "./RpcSchemas.js"
 
+/**
+ * Calls a node's methods through `Batches` and checks their results. `ChainRpc` makes one client per URL and author.
+ *
+ * Gotchas: a malformed log fails a reading only where it may matter; `MalformedLogs` decides that.
+ */
+
 /** Shares one reply among concurrent callers. Caches a success for the life of the client, never a failure. */
 const share = <A, E>(ask: Effect.Effect<A, E>): Effect.Effect<A, E> => {
   const timeToLive = (exit: Exit.Exit<A, E>) => (Exit.isSuccess(exit) ? Duration.infinity : Duration.zero)

@@ -8,6 +8,8 @@ import * as Keccak from "../../../domain/primitives/Keccak.js"
 import { Lru } from "../../../domain/primitives/Lru.js"
 import { broken, type Call, failure, fromSdk, statusOf } from "./Connection.js"
 
+/** Signs digests by RAW transactions of Fireblocks, which may wait for approvers. `KeyProvider` uses it. */
+
 /** The key of a vault account's asset. */
 export interface Place {
   readonly vaultAccountId: string

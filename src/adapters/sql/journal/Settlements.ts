@@ -9,6 +9,13 @@ import * as Ops from "./tables/Ops.js"
 import * as RequestRows from "./tables/RequestRows.js"
 import * as Transactions from "./tables/Transactions.js"
 
+/**
+ * Changes the state of a transaction as nodes show it: mined, settled, back to signed, or its nonce used by another.
+ * `Journal` offers it.
+ *
+ * Gotchas: the monitor may repeat a call, which then appends no second event.
+ */
+
 const sent = (ops: ReadonlyArray<Ops.State>): ReadonlyArray<Ops.State> =>
   ops.filter((op) => op.state === "sent")
 

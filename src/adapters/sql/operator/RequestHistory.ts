@@ -18,6 +18,8 @@ import * as ErrorCode from "../ErrorCode.js"
 import * as Terms from "../listing/Terms.js"
 import * as Migrations from "../Migrations.js"
 
+/** Lists and searches the requests of all accounts, for the console, `castellan requests` and `Situation`. */
+
 interface Row extends Omit<Entry, "chainId" | "failure" | "number" | "result" | "state"> {
   readonly number: number | string
   readonly chainId: string

@@ -6,6 +6,11 @@ import { type WatchedEvent, WatchesError, type WatchStep } from "../../../applic
 import * as Hex from "../../../domain/primitives/Hex.js"
 import * as Store from "../Store.js"
 
+/**
+ * Stores one step of a source's reader: its position, its events, and their deliveries once they are confirmed.
+ * `Watches` runs it in one transaction.
+ */
+
 /** Column of hashes: base64 of their concatenated bytes. */
 const writeHashes = (hashes: ReadonlyArray<Hex.Bytes32>): string =>
   Buffer.from(hashes.map((hash) => hash.slice(2)).join(""), "hex").toString("base64")

@@ -15,6 +15,11 @@ import * as Store from "../Store.js"
 import * as Advance from "./Advance.js"
 import * as Registry from "./Registry.js"
 
+/**
+ * Implements the port `Watches` on SQL. `Registry` has the methods of accounts, `Advance` stores a reader's step, and
+ * this file claims sources and holds watches with many undelivered events.
+ */
+
 /** Undelivered events at which a watch is held, and at which it resumes. */
 const mostWaiting = 1_000
 const fewWaiting = 500

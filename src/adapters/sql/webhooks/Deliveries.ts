@@ -12,6 +12,12 @@ import * as GroupCommit from "../sqlite/GroupCommit.js"
 import * as Changes from "./Changes.js"
 import * as Secrets from "./Secrets.js"
 
+/**
+ * Claims endpoints, and reads and changes the deliveries of events; `Webhooks` offers it to `Deliver` and to commands.
+ *
+ * Gotchas: `request_no` of a delivery is a request's number, or the negative number of a watch.
+ */
+
 export const urlName = (webhookId: string): string => `webhook url ${webhookId}`
 
 type Asked = <A>(effect: Effect.Effect<A, WebhooksError | SqlError>) => Effect.Effect<A, WebhooksError>

@@ -18,6 +18,12 @@ import * as EventQuery from "./EventQuery.js"
 import * as LogRanges from "./LogRanges.js"
 import { type BlockRange, isTooLarge, sizeOf } from "./LogRefusal.js"
 
+/**
+ * Reads the events of a request's blocks, for `GetEvents` and `FilterEvents`. It splits ranges that a node refuses.
+ *
+ * Gotchas: a reading in parts is repeated when a reorganisation changes the chain in between.
+ */
+
 export interface FoundEvent {
   readonly log: FoundLog
   readonly definition: EventDefinition

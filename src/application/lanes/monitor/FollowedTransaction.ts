@@ -4,6 +4,11 @@ import type { NetworkProfile } from "../../ports/NetworkProfile.js"
 import type { AccountId } from "../../ports/Tenants.js"
 import type { Answer } from "./TransactionState.js"
 
+/**
+ * Describes a transaction in the memory of `TransactionMonitor`: the nodes that have its bytes, and when to poll,
+ * broadcast and check again. Its times are of `MonotonicTime`, so they mean nothing to another process.
+ */
+
 export interface Watched {
   /**
    * Node of the request; it gets the bytes first. Absent or null: the node that the access names. Under the operator's access

@@ -13,6 +13,11 @@ import type { FollowedTransaction, LaneNode } from "./FollowedTransaction.js"
 import * as LaneNodes from "./LaneNodes.js"
 import * as NodeAnswers from "./NodeAnswers.js"
 
+/**
+ * Polls a lane's nodes for `TransactionMonitor`, and broadcasts transactions to them. A node that does not reply delays
+ * no other.
+ */
+
 /** Maximum receipts that a round requests from a node, in turn. */
 const maxReceiptsPerRound = 256
 /** Wait for a node's reply in a round, milliseconds; a later reply counts in the next round. */

@@ -21,6 +21,12 @@ import * as Reservations from "../../prepare/Reservations.js"
 import * as Wait from "../../runtime/Wait.js"
 import { type Obstacle, obstacle, type SubmissionContext } from "./rules/Context.js"
 
+/**
+ * Signs the ops that a lane's worker has chosen: first for the wallet, then for the payer.
+ *
+ * Gotchas: `bindHolds` runs before the first signature, since a signed op may land and its cost must be held.
+ */
+
 /** A chosen op with the settings it was accepted with. */
 export interface Chosen {
   readonly opId: OpId

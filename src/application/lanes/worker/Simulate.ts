@@ -22,6 +22,8 @@ import {
 import type { OpId, SignedOp } from "../../ports/journal/Records.js"
 import type { Aggregate } from "./Aggregate.js"
 
+/** Simulates a lane's next transaction on the node just before it is signed; `Send` decides by the results. */
+
 /** A transaction as it would be sent now. */
 export interface Trial {
   readonly version: Version

@@ -14,6 +14,8 @@ import * as Body from "../message/Body.js"
 import type { HttpService } from "../service/HttpService.js"
 import * as RawAnswer from "./RawAnswer.js"
 
+/** Serves HTTP on node:http: limits connections, reads bodies, and drains requests at the end. */
+
 /** Address and limits of the server. Times in milliseconds. */
 export interface Options {
   readonly host: string

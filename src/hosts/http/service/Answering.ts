@@ -23,6 +23,11 @@ import * as Cors from "./Cors.js"
 import type { Endpoint, Endpoints, Methods, Place } from "./Endpoints.js"
 import * as Exchange from "./Exchange.js"
 
+/**
+ * Answers each HTTP request: finds its endpoint, refuses what no use case should see, and encodes the result or the
+ * failure. `UseCases` runs in between; `HttpService` joins the two.
+ */
+
 type Response = HttpServerResponse.HttpServerResponse
 
 export type App = Effect.Effect<Response, never, HttpServerRequest>

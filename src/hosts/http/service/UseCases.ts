@@ -29,6 +29,12 @@ import * as Payload from "./Payload.js"
 import * as Query from "./Query.js"
 import * as Streamed from "./Streamed.js"
 
+/**
+ * Runs the use case of an endpoint that `Answering` has found.
+ *
+ * Gotchas: a write may have been accepted, so it runs on when its client leaves.
+ */
+
 /** Replaces a write's response: the write is accepted, and the caller does not wait. */
 class Accepted {
   constructor(readonly requestId: string) {}

@@ -15,6 +15,8 @@ import * as Seal from "../../Seal.js"
 import * as Store from "../../Store.js"
 import * as Transactions from "./Transactions.js"
 
+/** Reads transactions of the journal with their versions and ops, for `Journal` and `LaneRequests`. */
+
 interface Nonce {
   readonly chain_id: string
   readonly signer: string

@@ -9,6 +9,8 @@ import * as Claims from "./Claims.js"
 import * as Ops from "./Ops.js"
 import * as RequestRows from "./RequestRows.js"
 
+/** Reads and changes the journal's table `transactions` by lane and nonce, for the other files of the journal. */
+
 /** Condition for a nonce's rows, in every table with lane and nonce. */
 export const at = ({ sql }: Store.Store, { chainId, signer }: Lane, nonce: bigint) =>
   sql`chain_id = ${chainId.toString()} and signer = ${signer} and nonce = ${Store.uint64(nonce)}`

@@ -14,6 +14,8 @@ import type { LaneAccess } from "../../../ports/journal/Transactions.js"
 import type { Signer, SignerError } from "../../../ports/Signers.js"
 import type { OpCall } from "../../../prepare/Call.js"
 
+/** Types that a lane's worker shares with preparation: the settings of accepted requests, obstacles, and `Preparer`. */
+
 interface Submission {
   readonly connection: Connection
   readonly access: LaneAccess
