@@ -32,7 +32,7 @@ const stated = [
 
 /** Arguments and flags that the heads of the pages explain for all commands. */
 const explained = [
-  /^of the database or of the file$/,
+  /^(the account|of the database or of the file)$/,
   /^(a chain id|id of the chain|a chain id of the configuration)\.?$/i,
   /^your name, for the log of operators$/,
   /^the reason, for the log of operators/,

@@ -181,10 +181,16 @@ const cut = (_: string, value: unknown): unknown =>
     ? value.slice(0, mostMembers)
     : value
 
+/** The head of a stream, and its first and last event. */
+const ends = (stream: string): string => {
+  const [head = "", first = "", ...others] = stream.trimEnd().split("\n\n")
+  return [head, first, ...others.slice(-1)].join("\n\n")
+}
+
 /** An answer as the reference shows it. */
 export const shown = (answer: unknown): ExampleAnswer =>
   typeof answer === "string"
-    ? { language: "text", text: answer }
+    ? { language: "text", text: ends(answer) }
     : { language: "json", text: json(JSON.parse(JSON.stringify(answer, cut))) }
 
 /** Columns of an object or array that stays on one line. */
