@@ -77,6 +77,11 @@ export const entries = (): ReadonlyArray<Entry> => {
 
 const listed = (names: ReadonlyArray<string>): string => names.map((name) => `\`${name}\``).join(", ")
 
+const namesOf = ({ path, types, values }: Entry): string =>
+  types.length === 0 && values.length === 1 && path.endsWith(`/${values[0]}`)
+    ? "the last word of the path | "
+    : `${listed(values)} | ${listed(types)}`
+
 export const page = (all: ReadonlyArray<Entry>): string =>
   [
     "# Public API",
@@ -85,7 +90,7 @@ export const page = (all: ReadonlyArray<Entry>): string =>
     "",
     "| path | values | types |",
     "|---|---|---|",
-    ...[...Map.groupBy(all, ({ types, values }) => `${listed(values)} | ${listed(types)}`)].map(
+    ...[...Map.groupBy(all, namesOf)].map(
       ([names, same]) => `| ${listed(same.map(({ path }) => path))} | ${names} |`
     ),
     ""
