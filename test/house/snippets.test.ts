@@ -57,7 +57,6 @@ const shown: ReadonlyArray<readonly [page: string, heading: string, language: st
 const excepted: ReadonlyArray<readonly [page: string, language: string, why: string]> = [
   ["docs/architecture.md", "", "a drawing, whose files test/house/docs.test.ts looks for"],
   ["docs/clients.md", "sh", "test/sdk/sdk.test.ts generates the SDKs without installing them"],
-  ["docs/concepts/prediction.md", "", "a formula, which test/scenarios/http/wallets.test.ts holds"],
   ["docs/layouts.md", "", "layouts, which test/solidity/live/vectors.test.ts holds"],
   ["docs/layouts.md", "solidity", "layouts, which test/solidity/live/vectors.test.ts holds"],
   ["docs/custody.md", "json", "requests of wallets that a reader has; test/scenarios/custody sends such"],
