@@ -10,10 +10,18 @@ export const use = <A extends { readonly stop: () => unknown }>(
     begun = await begin()
   }, timeoutMillis)
   afterAll(() => begun?.stop())
+  const get = (_: A, member: PropertyKey) => {
+    const own: unknown = begun === undefined ? undefined : Reflect.get(begun, member)
+    return typeof own === "function" ? own.bind(begun) : own
+  }
   return new Proxy({} as A, {
-    get: (_, member) => {
-      const own: unknown = begun === undefined ? undefined : Reflect.get(begun, member)
-      return typeof own === "function" ? own.bind(begun) : own
-    }
+    get,
+    // For copies of it.
+    ownKeys: () => Reflect.ownKeys(begun ?? {}),
+    getOwnPropertyDescriptor: (target, member) => ({
+      value: get(target, member),
+      enumerable: true,
+      configurable: true
+    })
   })
 }

@@ -101,6 +101,15 @@ const table: ReadonlyArray<Row> = [
   },
   {
     told: [
+      'expected "/execute" or "/executeEncoded" or "/executePasskey" or "/transactSigner" or "/create" or "/sign" or "/signMessage" or "/topUp", got null',
+      'expected "/execute" or "/executeEncoded" or "/executePasskey" or "/transactSigner" or "/create" or "/sign" or "/signMessage" or "/topUp", got a number',
+      'expected "/execute" or "/executeEncoded" or "/executePasskey" or "/transactSigner" or "/create" or "/sign" or "/signMessage" or "/topUp", got a number',
+      'expected "/execute" or "/executeEncoded" or "/executePasskey" or "/transactSigner" or "/create" or "/sign" or "/signMessage" or "/topUp", got "x"'
+    ],
+    places: ["rules[].match.endpoints[]"]
+  },
+  {
+    told: [
       'expected "accepted" or "scheduled" or "signed" or "submitted" or "replaced" or "included" or "reopened" or "settled" or "final" or "cancelled" or "expired", got null',
       'expected "accepted" or "scheduled" or "signed" or "submitted" or "replaced" or "included" or "reopened" or "settled" or "final" or "cancelled" or "expired", got a number',
       'expected "accepted" or "scheduled" or "signed" or "submitted" or "replaced" or "included" or "reopened" or "settled" or "final" or "cancelled" or "expired", got a number',
@@ -348,7 +357,6 @@ const table: ReadonlyArray<Row> = [
       "requestId",
       "rules[].match.args[].in[]",
       "rules[].match.domains[].name",
-      "rules[].match.endpoints[]",
       "rules[].match.primaryTypes[]",
       "rules[].match.selectors[]",
       "setTopUp/ chainId",
