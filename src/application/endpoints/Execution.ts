@@ -102,6 +102,7 @@ export const layer: Layer.Layer<Submissions | Lifetime, never, Surroundings> = L
 
     const preparing = yield* PrepareAgain.make({
       requestJournal,
+      offered: (requestId) => open.get(requestId),
       read: (body, chainId) => Effect.provideContext(Bodies.read(body, chainId), services),
       deployer: Effect.mapError(deployer, (error) => obstacle(Keys.unavailable(error)))
     })

@@ -50,6 +50,7 @@ export const begin = async (
       const services = yield* Effect.context<AbiStore | ChainRpc | Networks | Payers | Signers>()
       const callerOf = (requestId: string) => ({ ...stack.caller(), requestId })
       const preparing = yield* PrepareAgain.make({
+        offered: () => undefined,
         requestJournal,
         read: ({ requestId }) =>
           Effect.gen(function* () {

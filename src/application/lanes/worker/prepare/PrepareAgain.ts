@@ -35,6 +35,8 @@ export interface Source extends Asker {
 
 export interface Dependencies {
   readonly requestJournal: Pick<RequestJournal["Service"], "bodies" | "read">
+  /** The request as it was offered to this process; undefined: its body has it. */
+  readonly offered: (requestId: string) => Asker | undefined
   /** Parses a body as its endpoint does. `chainId`: of its lane. */
   readonly read: (body: Body, chainId: bigint) => Effect.Effect<Source, Failure>
   readonly deployer: Contexts.SubmissionContext["deployer"]
@@ -74,6 +76,7 @@ type Known = Context & { readonly shared: OpContext.OfRequest }
 
 export const make = ({
   deployer,
+  offered,
   read,
   requestJournal
 }: Dependencies): Effect.Effect<Preparer, never, PrepareCalls.Services | Budgets | DecisionHook | Rules> =>
@@ -125,12 +128,14 @@ export const make = ({
         if (before !== undefined) return before
         const { context: shared, keys } = yield* sourceOf(requestId, chainId)
         const byAddress = new Map(keys.map((key) => [key.address, key]))
+        const askerOf = (requestId: string): Effect.Effect<Asker, Obstacle> => {
+          const known = offered(requestId)
+          return known === undefined ? sourceOf(requestId, chainId) : Effect.succeed(known)
+        }
         const limited = (op: PreparedOp, bind: (asker: Asker) => ReturnType<typeof rules.bind>) =>
           Effect.flatMap(rules.isRuled(shared.accountId), (isRuled) =>
             isRuled
-              ? Effect.flatMap(sourceOf(op.requestId, chainId), (source) =>
-                  bind({ ...source, context: shared })
-                )
+              ? Effect.flatMap(askerOf(op.requestId), (asker) => bind({ ...asker, context: shared }))
               : Effect.void
           )
         const made: Known =
