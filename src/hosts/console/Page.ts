@@ -180,6 +180,19 @@ export const rows = (entries: ReadonlyArray<readonly [string, Part]>): Html =>
 
 export const problem = (text: Part): Html => html`<p class="t-bad" role="alert">${icon("bad")} ${text}</p>`
 
+/** Longer JSON is not part of the page, which renews itself. */
+const longestJson = 262_144
+
+/** JSON under a title that opens it; bigints are decimal text. `elsewhere`: a clause that says who has longer JSON. */
+export const folded = (title: string, value: unknown, elsewhere: string, longest = longestJson): Html => {
+  const json = JSON.stringify(value, (_, each) => (typeof each === "bigint" ? each.toString() : each), 2)
+  return html`<details><summary>${title}</summary>${
+    json.length > longest
+      ? html`<p class="in dim">${count(json.length)} characters: ${elsewhere}.</p>`
+      : html`<pre tabindex="0">${json}</pre>`
+  }</details>`
+}
+
 export const code = (text: string): Html => html`<code>${text}</code>`
 
 /** Text in which backticks mark code. */

@@ -259,7 +259,15 @@ describe("the operator's console", () => {
           current: (accountId) =>
             accountId === Make.bob
               ? Effect.fail(new PoliciesError({ reason: "unreadable", message: "version 3 is damaged" }))
-              : Effect.succeed([version, { ...version, subject: "wallet:*", version: 2 }])
+              : Effect.succeed([
+                  version,
+                  { ...version, subject: "wallet:*", version: 2 },
+                  {
+                    ...version,
+                    subject: "list:many",
+                    content: { addresses: Array(100).fill(Make.entryPoint) }
+                  }
+                ])
         }
       })
       yield* signIn
@@ -268,6 +276,7 @@ describe("the operator's console", () => {
         "Rules of bob refuse all its writes: version 3 is damaged",
         "<code>key:21ca2b88d8bd</code>",
         "&quot;max&quot;: &quot;4000000000000000000&quot;",
+        "characters: castellan policies show has it.",
         "enforce, rules: 0, limits: 2",
         'aria-label="gas: 75 %"',
         "3 ETH",

@@ -9,19 +9,13 @@ import * as Tokens from "../Tokens.js"
 
 /** Spending rules of all accounts, and what their limits have counted. */
 
-/** Accounts, policies and limits that are shown; the command line lists all. */
-const most = { accounts: 50, policies: 200, limits: 100 }
+/** Accounts, policies, their characters, and limits that are shown; the command line has all. */
+const most = { accounts: 50, policies: 200, limits: 100, characters: 4_096 }
 
 const mode = ({ content }: PolicyVersion): Part => {
   if (content === null || "addresses" in content) return Page.status("ok", "List")
   return content.mode === "enforce" ? Page.status("ok", "Enforced") : Page.status("wait", "Observed")
 }
-
-/** Amounts are decimal text in files of policies. */
-const text = (_: string, value: unknown) => (typeof value === "bigint" ? value.toString() : value)
-
-const contentOf = ({ content }: PolicyVersion): Part =>
-  html`<details><summary>${Usage.summaryOf(content)}</summary><pre tabindex="0">${JSON.stringify(content, text, 2)}</pre></details>`
 
 /** An amount in the limit's asset. */
 const worth = (data: Data, { asset, chain }: Usage.Use["limit"], value: bigint): Effect.Effect<string> => {
@@ -94,7 +88,12 @@ ${Page.box(
       version.accountId,
       version.layer,
       version.version.toString(),
-      contentOf(version),
+      Page.folded(
+        Usage.summaryOf(version.content),
+        version.content,
+        "castellan policies show has it",
+        most.characters
+      ),
       mode(version),
       Page.ago(version.at * 1_000, view.now),
       version.by

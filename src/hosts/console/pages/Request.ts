@@ -211,19 +211,8 @@ const policies = ({ policies: bound = [] }: RequestRecord): Part =>
         html`<small>that bound it at its acceptance</small>`
       )
 
-const pretty = (value: unknown): string => JSON.stringify(value, null, 2) ?? ""
-
-/** Longer JSON is not part of the page, which renews itself. */
-const longestJson = 262_144
-
-const folded = (title: string, value: unknown): Html => {
-  const json = pretty(value)
-  return html`<div class="box noprint"><details><summary>${title}</summary>${
-    json.length > longestJson
-      ? html`<p class="in dim">${Page.count(json.length)} characters: the HTTP interface has it.</p>`
-      : html`<pre tabindex="0">${json}</pre>`
-  }</details></div>`
-}
+const folded = (title: string, value: unknown): Html =>
+  html`<div class="box noprint">${Page.folded(title, value, "the HTTP interface has it")}</div>`
 
 const stays = "Operations that were signed before continue to their end."
 
