@@ -101,7 +101,7 @@ const pollsPerRead = 5
 const limits = "policy "
 
 /** End of the ids of holds for what ops pay for gas; other holds of spending rules are for the amounts that ops move. */
-export const fees = "/fees"
+export const fees = "fees"
 
 const isSponsored = ({ name }: Hold): boolean => name === budget
 
@@ -109,7 +109,7 @@ const isFollowed = (hold: Hold): boolean => hold.bound && (isSponsored(hold) || 
 
 /** A landed op uses up its gas, or the held amounts unless its call was reverted. */
 const costOf = (hold: Hold, { cost, success }: Pick<Inclusions.Inclusion, "cost" | "success">): Cost => {
-  if (isSponsored(hold) || hold.id.endsWith(fees)) return cost
+  if (isSponsored(hold) || hold.id.endsWith(`/${fees}`)) return cost
   return success ? "held" : 0n
 }
 

@@ -5,22 +5,13 @@ import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
 import * as Nonce from "../../domain/erc4337/Nonce.js"
-import * as Policy from "../../domain/policy/Policy.js"
 import type { Bytes32 } from "../../domain/primitives/Hex.js"
 import { Lru } from "../../domain/primitives/Lru.js"
 import type { ElementFailure } from "../failures/Elements.js"
 import { type Failure, type Unavailable, unavailable } from "../failures/Failure.js"
-import * as Metrics from "../observe/Metrics.js"
 import * as HoldFollower from "../payers/HoldFollower.js"
 import { heldMillis, holdId, PayerRefusal } from "../payers/Payer.js"
-import {
-  type Binding,
-  Budgets,
-  type BudgetsError,
-  type Lack,
-  type Reservation,
-  type Window
-} from "../ports/Budgets.js"
+import { type Binding, Budgets, type BudgetsError } from "../ports/Budgets.js"
 import { ChainRpc } from "../ports/chain/ChainRpc.js"
 import type { PreparedOp } from "../ports/journal/Records.js"
 import type { PolicyName } from "../ports/Policies.js"
@@ -31,6 +22,7 @@ import * as Links from "../prepare/ops/Links.js"
 import type { Prepared } from "../prepare/Preparation.js"
 import * as Reservations from "../prepare/Reservations.js"
 import * as Judgement from "./Judgement.js"
+import * as Limits from "./Limits.js"
 import * as Rulebook from "./Rulebook.js"
 
 /**
@@ -102,16 +94,9 @@ type Named = Pick<PreparedOp, "index" | "requestId"> &
 
 type UserOp = Exclude<PreparedOp, { readonly kind: "direct" }>
 
-/** An observed policy counts without bound, so that its refusals can be logged. */
-export interface Entry extends Reservation {
-  readonly bound: Rulebook.Bound
-  readonly window: Window
-  readonly of: Policy.Limit
-}
-
 interface Taken {
   readonly base: string
-  readonly entries: ReadonlyArray<Entry>
+  readonly entries: ReadonlyArray<Limits.Entry>
   readonly failure: ElementFailure | null
 }
 
@@ -123,101 +108,6 @@ const baseOf = (named: Named): string => {
 
 /** Start of the ids of the holds of an op under its prepared nonce: one for what it moves, and one for its fees. */
 const preparedBaseOf = (op: PreparedOp): string => `${baseOf(op)}${Nonce.make(op.nonceKey, op.sequence)}/`
-
-const feesId = (base: string): string => `${base.slice(0, -1)}${HoldFollower.fees}`
-
-/** Only slices of one request count here, and all are opened within the longest window. */
-const windowOf = (per: Exclude<Policy.Limit["per"], "op">): Window => (per === "request" ? "30d" : per)
-
-/** An element's holds of its policies' limits, under ids that start with `base`. */
-export const entriesOf = (
-  {
-    context: { accountId, chainId },
-    requestId
-  }: Pick<Judgement.Asker, "requestId"> & {
-    readonly context: { readonly accountId: AccountId; readonly chainId: bigint | null }
-  },
-  { bound, spending, wallet }: Judgement.Element,
-  base: string,
-  expiresAt: number
-): ReadonlyArray<Entry> =>
-  bound.flatMap((each) =>
-    (each.policy.limits ?? []).flatMap((limit): ReadonlyArray<Entry> => {
-      const wei = Policy.amountOf(limit, spending) ?? 0n
-      if (limit.per === "op" || !Policy.isOn(limit, chainId) || wei === 0n) return []
-      const pot = Rulebook.potOf(accountId, each, limit, wallet)
-      return [
-        {
-          ...pot,
-          name: limit.per === "request" ? `${pot.name} ${requestId}` : pot.name,
-          bound: each,
-          of: limit,
-          id: limit.asset === "fees" ? feesId(base) : `${base}amounts`,
-          wei,
-          limit: each.policy.mode === "observe" ? null : limit.max,
-          maxOpen: null,
-          window: windowOf(limit.per),
-          expiresAt
-        }
-      ]
-    })
-  )
-
-/** Logs the refusal of an observed policy; `index`: absent for a signature. */
-export const logRefusal = (
-  { requestId, index }: { readonly requestId: string; readonly index?: number },
-  { message: reason }: ElementFailure
-): Effect.Effect<void> =>
-  index === undefined
-    ? Effect.annotateLogs(Effect.logInfo("observed policy would refuse signature"), { requestId, reason })
-    : Effect.annotateLogs(Effect.logInfo("observed policy would refuse element"), {
-        requestId,
-        index,
-        reason
-      })
-
-/** Logs the refusals of observed limits that have counted these elements, in their order. */
-export const logObserved = (
-  { figures }: Pick<Budgets["Service"], "figures">,
-  counted: ReadonlyArray<Parameters<typeof logRefusal>[0] & { readonly entries: ReadonlyArray<Entry> }>,
-  now: number
-): Effect.Effect<void> =>
-  Effect.gen(function* () {
-    /** Counted by later elements, by budget. */
-    const later = new Map<string, bigint>()
-    for (const { entries, ...element } of counted.toReversed())
-      for (const entry of entries) {
-        const { bound, name, of, wei, window } = entry
-        // Limits of one request are judged before.
-        if (entry.limit !== null || of.per === "request") continue
-        const after = later.get(name) ?? 0n
-        later.set(name, after + wei)
-        const { booked, held } = yield* figures(entry, now, window)
-        const left = of.max - (held + booked - after - wei)
-        if (left >= wei) continue
-        const objection = Judgement.ofLimit(of, left > 0n ? left : 0n, wei)
-        yield* logRefusal(element, Judgement.refusalOf(bound, objection))
-      }
-  }).pipe((effect) => Effect.ignoreCause(effect, { log: "Debug" }))
-
-/** The refusal for want of room; null: there is room. */
-export const lackOf = (
-  entries: ReadonlyArray<Entry>,
-  lack: Lack | null | undefined
-): ElementFailure | null => {
-  const entry = entries.find(({ name }) => name === lack?.budget)
-  return entry === undefined || entry.limit === null || lack == null
-    ? null
-    : Judgement.refusalOf(entry.bound, Judgement.ofLimit(entry.of, lack.available, entry.wei))
-}
-
-export const countRefusal = (failure: ElementFailure) =>
-  Effect.as(
-    Metrics.count(Metrics.policyRefusals, {
-      reason: failure.figures.limit === undefined ? "rule" : "limit"
-    }),
-    failure
-  )
 
 /** Age up to which a block is recent, milliseconds. */
 const headMillis = 2_000
@@ -292,8 +182,8 @@ const make = Effect.gen(function* () {
           const objection = Judgement.objection(book, asker, bound, element, op, now, own)
           if (objection === null) continue
           const failure = Judgement.refusalOf(bound, objection)
-          if (bound.policy.mode === "enforce") failing.set(call.index, yield* countRefusal(failure))
-          else yield* logRefusal({ requestId: asker.requestId, index: call.index }, failure)
+          if (bound.policy.mode === "enforce") failing.set(call.index, yield* Limits.countRefusal(failure))
+          else yield* Limits.logRefusal({ requestId: asker.requestId, index: call.index }, failure)
         }
         // A refused element and its dependants take no room of their request.
         if (failing.has(call.index)) Links.failDependants(on, failing)
@@ -323,7 +213,11 @@ const make = Effect.gen(function* () {
               const call = callOf.get(op.index)
               if (call === undefined) return []
               const element = Judgement.elementOf(book, asker, call, op)
-              return { place, op, entries: entriesOf(asker, element, preparedBaseOf(op), now + heldMillis) }
+              return {
+                place,
+                op,
+                entries: Limits.entriesOf(asker, element, preparedBaseOf(op), now + heldMillis)
+              }
             })
           })
           // Requests that arrive together hold in one transaction.
@@ -332,13 +226,13 @@ const make = Effect.gen(function* () {
           )
           const failing = all.map(() => new Map<number, ElementFailure>())
           for (const [position, { entries, op, place }] of groups.entries()) {
-            const failure = lackOf(entries, lacks[position])
-            if (failure !== null) failing[place]?.set(op.index, yield* countRefusal(failure))
+            const failure = Limits.lackOf(entries, lacks[position])
+            if (failure !== null) failing[place]?.set(op.index, yield* Limits.countRefusal(failure))
             const [element, base] = [baseOf(op), preparedBaseOf(op)]
             const before = reserved.get(element)
             reserved.set(element, before === undefined || before === base ? base : null)
           }
-          yield* logObserved(
+          yield* Limits.logObserved(
             budgets,
             groups.map(({ entries, op: { index, requestId } }) => ({ entries, index, requestId })),
             now
@@ -402,9 +296,9 @@ const make = Effect.gen(function* () {
       // A caller's node could name a later block, so that a landing before it would be missed.
       const since = watched === null ? 0n : yield* headOf(watched)
       const note = noteOf(call, since)
-      const entriesAt = (base: string) => entriesOf(asker, element, base, now + heldMillis)
+      const entriesAt = (base: string) => Limits.entriesOf(asker, element, base, now + heldMillis)
       /** Whether all of these are bound now. */
-      const bindEach = (entries: ReadonlyArray<Entry>, terms: Pick<Binding, "isFirst">) =>
+      const bindEach = (entries: ReadonlyArray<Limits.Entry>, terms: Pick<Binding, "isFirst">) =>
         Effect.map(
           Effect.forEach(
             Map.groupBy(entries, ({ id }) => id),
@@ -413,7 +307,7 @@ const make = Effect.gen(function* () {
           ),
           (each) => !each.includes(false)
         )
-      const watch = (entries: ReadonlyArray<Entry>) =>
+      const watch = (entries: ReadonlyArray<Limits.Entry>) =>
         watched === null || entries.length === 0 ? Effect.void : follower.watch(watched)
       const known = reserved.get(baseOf(op))
       reserved.delete(baseOf(op))
@@ -425,7 +319,7 @@ const make = Effect.gen(function* () {
         Effect.gen(function* () {
           const entries = entriesAt(base)
           const [lack] = yield* budgets.reserve([entries])
-          if (lack?.reason !== "ended") return { base, entries, failure: lackOf(entries, lack) }
+          if (lack?.reason !== "ended") return { base, entries, failure: Limits.lackOf(entries, lack) }
           // The landed version with the same nonce is booked, and nothing else can land there.
           return base === last ? { base, entries: [], failure: null } : yield* take(last)
         })
@@ -446,7 +340,7 @@ const make = Effect.gen(function* () {
         taken = yield* take(base)
       }
       if (taken.failure !== null)
-        return yield* new PayerRefusal({ failure: yield* countRefusal(taken.failure) })
+        return yield* new PayerRefusal({ failure: yield* Limits.countRefusal(taken.failure) })
       if (!(yield* bindEach(taken.entries, {}))) return yield* unavailable()
       yield* others(taken.base)
       yield* watch(taken.entries)

@@ -9,8 +9,8 @@ import { heldMillis } from "../payers/Payer.js"
 import { Budgets, type BudgetsError } from "../ports/Budgets.js"
 import type { Caller } from "../request/Caller.js"
 import * as Judgement from "./Judgement.js"
+import * as Limits from "./Limits.js"
 import * as Rulebook from "./Rulebook.js"
-import * as Rules from "./Rules.js"
 
 /**
  * Judges signatures by the account's spending rules, and books what permits in them allow.
@@ -40,14 +40,14 @@ export interface Content {
 /** Books all entries, or none for want of room. `ended`: budgets in which the content is booked already. */
 const booked = (
   budgets: Budgets["Service"],
-  entries: ReadonlyArray<Rules.Entry>,
+  entries: ReadonlyArray<Limits.Entry>,
   ended: ReadonlySet<string> = new Set()
 ): Effect.Effect<ElementFailure | null, BudgetsError> =>
   Effect.gen(function* () {
     const left = entries.filter(({ name }) => !ended.has(name))
     const [lack] = yield* budgets.reserve([left])
     if (lack?.reason === "ended") return yield* booked(budgets, entries, new Set([...ended, lack.budget]))
-    const failure = Rules.lackOf(left, lack)
+    const failure = Limits.lackOf(left, lack)
     if (failure !== null) return failure
     for (const { chainId, id, wei } of left) yield* budgets.settle(chainId, id, wei)
     return null
@@ -92,18 +92,18 @@ export const judge = (asker: Asker): Effect.Effect<Judge, Unavailable, Budgets |
           const found = Judgement.ofSpending(book, place, each, element, new Map())
           if (found === null) continue
           const failure = Judgement.refusalOf(each, found)
-          if (each.policy.mode === "enforce") return yield* Rules.countRefusal(failure)
-          yield* Rules.logRefusal({ requestId }, failure)
+          if (each.policy.mode === "enforce") return yield* Limits.countRefusal(failure)
+          yield* Limits.logRefusal({ requestId }, failure)
         }
         const base = `sign/${wallet ?? signers.join()}/${content.hash}/`
         const context = { accountId, chainId }
         // Each budget ends for itself: a permit that one key had signed counts in the limits of another key.
-        const entries = Rules.entriesOf({ context, requestId }, element, base, at + heldMillis).map(
+        const entries = Limits.entriesOf({ context, requestId }, element, base, at + heldMillis).map(
           (entry) => ({ ...entry, id: `${entry.id}/${entry.name}` })
         )
         const failure = yield* Effect.mapError(booked(budgets, entries), () => unavailable())
-        if (failure !== null) return yield* Rules.countRefusal(failure)
-        yield* Rules.logObserved(budgets, [{ entries, requestId }], at)
+        if (failure !== null) return yield* Limits.countRefusal(failure)
+        yield* Limits.logObserved(budgets, [{ entries, requestId }], at)
         return null
       })
   })
