@@ -14,8 +14,9 @@ const table = "castellan_migrations"
 
 /**
  * By number: the migrator skips migrations up to the latest that ran. Processes of the previous version keep working during
- * and after a migration, so each only adds tables, and columns that inserts may omit. Only 0035 renames a table, and
- * 0041 replaces it: such a process would write rows without their totals, or rows that nothing reads. Each must be quick, since other processes wait.
+ * and after a migration, so each only adds tables, and columns that inserts may omit. Only 0035 renames a table, and 0041
+ * replaces it: such a process would write rows without their totals, or rows that nothing reads. Each must be quick, since
+ * other processes wait.
  */
 export const migrations = {
   "0032_schema": Effect.all(

@@ -58,9 +58,8 @@ export interface Lack {
 }
 
 /** A reservation that is not settled. */
-export interface Hold extends Budget {
+export interface Hold extends Part {
   readonly id: string
-  readonly wei: bigint
   readonly bound: boolean
   /** Cost that the chain shows so far; null: unknown. */
   readonly landed: bigint | null

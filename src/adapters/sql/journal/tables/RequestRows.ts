@@ -129,6 +129,19 @@ export const failedColumn = (failed: ReadonlyArray<FailedElement>): string =>
 export const writeFailed = ({ sql }: Store.Store, requestId: string, failed: ReadonlyArray<FailedElement>) =>
   sql`update requests set failed = ${failedColumn(failed)} where request_id = ${requestId}`
 
+/** The row of a request that is never accepted. */
+const declined = (requestId: string, accountId: string, endpoint: string, now: number) => ({
+  request_id: requestId,
+  account_id: accountId,
+  endpoint,
+  chain_id: "",
+  body: "",
+  failed: "",
+  state: "forgotten",
+  accepted_at: now,
+  declined_at: now
+})
+
 export const decline =
   (store: Store.Store): RequestJournal["Service"]["decline"] =>
   (requestId) =>
@@ -138,17 +151,7 @@ export const decline =
         const now = yield* Clock.currentTimeMillis
         // On PostgreSQL the insert waits for a concurrent transaction that inserted the same id.
         yield* sql`
-          insert into requests ${sql.insert({
-            request_id: requestId,
-            account_id: "",
-            endpoint: "",
-            chain_id: "",
-            body: "",
-            failed: "",
-            state: "forgotten",
-            accepted_at: now,
-            declined_at: now
-          })}
+          insert into requests ${sql.insert(declined(requestId, "", "", now))}
           on conflict (request_id) do nothing`
         const row = yield* locked(store, requestId)
         return row === undefined || row.state === "forgotten" ? null : Claims.laneOf(row)
@@ -162,18 +165,11 @@ export const refuse =
     store.transaction(
       Effect.gen(function* () {
         const now = yield* Clock.currentTimeMillis
+        const { accountId, endpoint, key } = place
         yield* store.sql`
           insert into requests ${store.sql.insert({
-            request_id: requestId,
-            account_id: place.accountId,
-            endpoint: place.endpoint,
-            idempotency_key: place.key,
-            chain_id: "",
-            body: "",
-            failed: "",
-            state: "forgotten",
-            accepted_at: now,
-            declined_at: now
+            ...declined(requestId, accountId, endpoint, now),
+            idempotency_key: key
           })}
           on conflict (account_id, endpoint, idempotency_key) where idempotency_key is not null
           do update set request_id = excluded.request_id, declined_at = excluded.declined_at
