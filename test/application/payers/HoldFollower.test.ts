@@ -1,7 +1,7 @@
 import { describe, expect } from "@effect/vitest"
 import { Deferred, Effect } from "effect"
 import * as HoldFollower from "../../../src/application/payers/HoldFollower.js"
-import type { Budgets } from "../../../src/application/ports/Budgets.js"
+import type { Budgets, Reservation } from "../../../src/application/ports/Budgets.js"
 import type { BlockTag } from "../../../src/application/ports/chain/ChainRpc.js"
 import * as NetworkProfile from "../../../src/application/ports/NetworkProfile.js"
 import type { Bytes32 } from "../../../src/domain/primitives/Hex.js"
@@ -17,6 +17,18 @@ const { entryPoint } = Landings
 const profile = NetworkProfile.make({ chainId, settledDepth: 3 })
 const second = 1_000
 const look = 5 * second
+
+const reservation = (name: string, id: string, wei: bigint, accountId = alice): Reservation => ({
+  accountId,
+  chainId,
+  name,
+  id,
+  wei,
+  limit: null,
+  maxOpen: null,
+  window: "day",
+  expiresAt: 600 * second
+})
 
 const setting = Effect.gen(function* () {
   const stored = yield* InMemory.makeBudgets
@@ -38,21 +50,7 @@ const setting = Effect.gen(function* () {
   ) =>
     Effect.gen(function* () {
       const id = Keccak.hashText(op)
-      yield* budgets.reserve([
-        [
-          {
-            accountId: rest.account ?? alice,
-            chainId,
-            name: HoldFollower.budget,
-            id,
-            wei: 100n,
-            limit: null,
-            maxOpen: null,
-            window: "day",
-            expiresAt: 600 * second
-          }
-        ]
-      ])
+      yield* budgets.reserve([[reservation(HoldFollower.budget, id, 100n, rest.account)]])
       return id
     })
   const noteOf = ({ validUntil = 600, ...rest }: { validUntil?: number; userOpHash?: Bytes32 } = {}) =>
@@ -138,24 +136,10 @@ describe("sponsored ops", () => {
     const { bind, budgets, chain, make, watched } = yield* setting
     const id = "request/0/7/token"
     const wallet = entryPoint
-    const pots = ["policy account one", "policy account two"].map((name) => ({
-      accountId: alice,
-      chainId,
-      name
-    }))
+    const pots = ["policy account one", "policy account two"].map((name) => reservation(name, id, 100n))
     const versions = ["first", "second"].map((text) => Keccak.hashText(text))
     for (const [place, userOpHash] of versions.entries()) {
-      yield* budgets.reserve([
-        pots.slice(0, place + 1).map((pot) => ({
-          ...pot,
-          id,
-          wei: 100n,
-          limit: null,
-          maxOpen: null,
-          window: "day",
-          expiresAt: 600 * second
-        }))
-      ])
+      yield* budgets.reserve([pots.slice(0, place + 1)])
       const note = { userOpHash, entryPoint, since: 0n, validUntil: 600, wallet, nonce: 7n }
       yield* bind(id, HoldFollower.note(note))
     }
@@ -175,19 +159,18 @@ describe("sponsored ops", () => {
     for (const success of [true, false]) {
       const { budgets, chain, make, noted, watched } = yield* setting
       const [wallet, userOpHash] = [entryPoint, Keccak.hashText("op")]
-      const held = { accountId: alice, chainId, limit: null, maxOpen: null, window: "day" as const }
       const limits = [
-        { name: "policy account token", id: "request/0/7/amounts", wei: 100n },
-        { name: "policy account ops", id: "request/0/7/amounts", wei: 1n },
-        { name: "policy account fees", id: "request/0/7/fees", wei: 50n }
+        reservation("policy account token", "request/0/7/amounts", 100n),
+        reservation("policy account ops", "request/0/7/amounts", 1n),
+        reservation("policy account fees", "request/0/7/fees", 50n)
       ]
-      yield* budgets.reserve([limits.map((each) => ({ ...held, ...each, expiresAt: 600 * second }))])
+      yield* budgets.reserve([limits])
       const note = { userOpHash, entryPoint, since: 2n, validUntil: 600, wallet, nonce: 7n }
       for (const id of new Set(limits.map(({ id }) => id)))
         yield* budgets.bind({ chainId, id, wei: 0n, due: 2n }, HoldFollower.note(note))
       const looked = Effect.andThen(
         Time.adjust(look),
-        Effect.forEach(limits, ({ name }) => budgets.figures({ accountId: alice, chainId, name }, 0, "day"))
+        Effect.forEach(limits, (limit) => budgets.figures(limit, 0, "day"))
       )
       yield* make().watch(watched())
       chain.mine(2)
