@@ -353,7 +353,7 @@ describe("incidents in the console", () => {
     async ({ name, kind = name, ...trial }) => {
       const { after, begin, end, meanwhile, needs, title } = trial
       if (needs !== undefined) await Tools.need(needs)
-      const { page, picture } = browser
+      const { page } = browser
       const incident = page.locator("#incidents > li").filter({ hasText: new RegExp(title, "i") })
       // A head of an honest node is fresh.
       await chain("evm_mine")
@@ -367,7 +367,6 @@ describe("incidents in the console", () => {
           `/console/runbooks#${kind}`
         )
         expect(await Accessibility.breaches(page)).toEqual([])
-        await picture(`incident-${name}`)
         const metrics = await fetch(`${console_}/metrics`, { headers: { authorization: `Bearer ${token}` } })
         expect(await metrics.text()).toMatch(new RegExp(`castellan_incident\\{[^}]*kind="${kind}"[^}]*\\} 1`))
         await meanwhile?.()

@@ -41,7 +41,7 @@ const recipient = "0x00000000000000000000000000000000ca57e11a"
 
 describe("A passkey in a browser", () => {
   test("the first click creates a passkey on the page that the development stack links to", async () => {
-    const { authenticator, page, picture } = browser
+    const { authenticator, page } = browser
     await page.goto(playgroundOf(service.info))
     expect(page.url()).toBe(`http://localhost:${new URL(service.info.baseUrl).port}/playground`)
     expect(await page.locator("#apiKey").inputValue()).toBe(service.info.apiKeys.pro)
@@ -50,13 +50,11 @@ describe("A passkey in a browser", () => {
     expect(await page.locator("button:disabled").count()).toBe(2)
     expect(await press(1)).toBe("The passkey is created.")
     expect(await authenticator.credentials()).toBe(1)
-    await picture("1-passkey")
   })
 
   test("the second click creates a wallet with tokens, and the passkey is its only key", async () => {
-    const { page, picture } = browser
+    const { page } = browser
     expect(await press(2)).toBe("The wallet is created.")
-    await picture("2-wallet")
 
     const wallet = await createdWallet()
     const key = (await page.locator("#publicKey").getAttribute("title")) ?? ""
@@ -76,7 +74,7 @@ describe("A passkey in a browser", () => {
   })
 
   test("the third click transfers tokens, and the page shows sender, amount and recipient", async () => {
-    const { page, picture } = browser
+    const { page } = browser
     await openSettings()
     await page.getByLabel("Recipient").fill(recipient)
     expect(await press(3)).toBe("The transfer succeeded.")
@@ -96,15 +94,13 @@ describe("A passkey in a browser", () => {
     ])
     await page.getByText("Requests and answers").click()
     await page.locator("#exchange summary").first().click()
-    await picture("3-transfer")
   })
 
   test("the page is accessible, in both schemes, on a wide screen and on a phone", async () => {
-    const { inEveryForm, page, picture } = browser
-    await inEveryForm(async (form) => {
+    const { inEveryForm, page } = browser
+    await inEveryForm(async () => {
       expect(await Accessibility.breaches(page)).toEqual([])
       expect(await Accessibility.violations(page)).toEqual([])
-      await picture(`4-${form}`)
     })
   })
 
@@ -151,14 +147,13 @@ describe("A passkey in a browser", () => {
   })
 
   test("a passkey signs nothing for an unverified user, and the page reports it", async () => {
-    const { authenticator, picture } = browser
+    const { authenticator } = browser
     const before = (await exchanges()).length
     await authenticator.userIsVerified(false)
     expect(await press(3)).toMatch(/not allowed|timed out/i)
     await authenticator.userIsVerified(true)
     expect(await text("result-state")).toBe("Failed")
     expect((await exchanges()).slice(before).some((title) => title.includes("executePasskey"))).toBe(false)
-    await picture("6-refused")
   })
 
   test("a passkey survives a reload, and the page shows the reason of a refusal", async () => {
