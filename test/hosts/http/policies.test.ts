@@ -58,8 +58,18 @@ const fact = (text: string, body: (put: ReturnType<typeof asking>) => Effect.Eff
 describe("spending rules over HTTP", () => {
   fact("PUT adds versions, which GET shows, and the same content adds none", (put) =>
     Effect.gen(function* () {
-      const [status, first] = read(yield* put(`/${subject}`, policy))
-      expect([status, first]).toEqual([
+      const set = (content: object) =>
+        Effect.map(put(`/${subject}`, content), (answer) => {
+          const [status, { warnings, ...version }] = read(answer)
+          return [status, version, warnings]
+        })
+      const missing = [
+        "rules[0].match.to: there is no list:suppliers",
+        "limits[0].chain: the service has no network 8453",
+        "limits[1].chain: the service has no network 8453"
+      ]
+      const [status, first, warnings] = yield* set(policy)
+      expect([status, first, warnings]).toEqual([
         200,
         {
           subject,
@@ -68,11 +78,12 @@ describe("spending rules over HTTP", () => {
           at: expect.any(Number),
           by: "account",
           requestId: expect.any(String)
-        }
+        },
+        missing
       ])
       expect(Math.abs(first.at - Date.now() / 1_000)).toBeLessThan(60)
-      expect(read(yield* put(`/${subject}`, policy))).toEqual([200, first])
-      const [, second] = read(yield* put(`/${subject}`, { ...policy, mode: "observe" }))
+      expect(yield* set(policy)).toEqual([200, first, missing])
+      const [, second] = yield* set({ ...policy, mode: "observe" })
       expect(second).toMatchObject({ version: 2, policy: { mode: "observe" } })
       const list = { addresses: [token] }
       yield* put("/list:suppliers", list)
@@ -97,6 +108,26 @@ describe("spending rules over HTTP", () => {
         yield* put(`/${subject}/usage`)
       ])
         expect(refusal(answer)).toEqual([404, "policy_not_found"])
+    })
+  )
+
+  fact("PUT warns of ends that are past or in milliseconds, and of chains that rules name", (put) =>
+    Effect.gen(function* () {
+      const own = (expiresAt: number, chain = "31337") => ({
+        mode: "enforce",
+        expiresAt,
+        rules: [{ name: "all", effect: "allow", match: { kinds: ["native"], chains: [chain] } }]
+      })
+      const warnings = (content: object) =>
+        Effect.map(put(`/${subject}`, content), (answer) => read(answer)[1].warnings)
+      const now = Math.floor(Date.now() / 1_000)
+      expect(yield* warnings(own(0))).toEqual([])
+      expect(yield* warnings(own(now + 86_400))).toEqual([])
+      expect(yield* warnings(own(now))).toEqual(["expiresAt: it is in the past, so everything is refused"])
+      expect(yield* warnings(own(now * 1_000))).toEqual([
+        "expiresAt: it is more than a hundred years ahead; expected Unix seconds"
+      ])
+      expect(yield* warnings(own(0, "1"))).toEqual(["rules[0].match.chains: the service has no network 1"])
     })
   )
 

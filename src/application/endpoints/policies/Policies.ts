@@ -6,6 +6,7 @@ import * as Policy from "../../../domain/policy/Policy.js"
 import * as Subject from "../../../domain/policy/Subject.js"
 import { type Failure, invalidAt, notFound, unavailable } from "../../failures/Failure.js"
 import * as Span from "../../observe/Span.js"
+import { Networks } from "../../ports/Networks.js"
 import { Policies, PoliciesError, type PolicyVersion } from "../../ports/Policies.js"
 import { Tenants } from "../../ports/Tenants.js"
 import { authorOf, type Caller } from "../../request/Caller.js"
@@ -37,6 +38,14 @@ export const Shown = Schema.Struct({
   by: Schema.String.annotate({ description: "key: and the id of the key that set it." }),
   requestId: Schema.NullOr(Schema.String)
 }).annotate({ identifier: "PolicyVersion" })
+
+export const Written = Schema.Struct({
+  ...Shown.fields,
+  warnings: Schema.Array(Schema.String).annotate({
+    description:
+      "Probable mistakes: an end in the past or in milliseconds, a chain that the service does not have, a list that does not exist."
+  })
+}).annotate({ identifier: "WrittenPolicy" })
 
 const shown = ({ at, by, content, requestId, subject, version }: PolicyVersion): typeof Shown.Type => ({
   subject,
@@ -74,6 +83,39 @@ export const checkKey = ({ accountId }: Caller["principal"], keyId: string, path
     if (!isKnown) return yield* invalidAt(path, "the account has no key with this id")
   })
 
+/** Seconds of a hundred years: a later end is most probably written in milliseconds. */
+const farSeconds = 3_155_760_000
+
+/**
+ * Probable mistakes in a version. They do not refuse it: a list or a network may follow, and the service signs documents
+ * of other chains too.
+ */
+export const warningsOf = ({ accountId, at, content, layer }: PolicyVersion) =>
+  Effect.gen(function* () {
+    if (content === null || "addresses" in content) return []
+    const chains = new Set((yield* (yield* Networks).chainIds).map(String))
+    const subjects = (yield* (yield* Policies).current(accountId)).flatMap((each) =>
+      each.layer === layer && each.content !== null ? each.subject : []
+    )
+    const { expiresAt, limits = [], rules } = content
+    const warnings: Array<string> = []
+    const checkChain = (path: string, chain: string) => {
+      if (!chains.has(chain)) warnings.push(`${path}: the service has no network ${chain}`)
+    }
+    if (expiresAt !== 0 && expiresAt <= at)
+      warnings.push("expiresAt: it is in the past, so everything is refused")
+    if (expiresAt > at + farSeconds)
+      warnings.push("expiresAt: it is more than a hundred years ahead; expected Unix seconds")
+    for (const [index, { match }] of rules.entries()) {
+      for (const chain of match.chains ?? []) checkChain(`rules[${index}].match.chains`, chain)
+      for (const to of match.to ?? [])
+        if (to.startsWith("list:") && !subjects.includes(to))
+          warnings.push(`rules[${index}].match.to: there is no ${to}`)
+    }
+    for (const [index, { chain }] of limits.entries()) checkChain(`limits[${index}].chain`, chain)
+    return warnings
+  })
+
 /** A store that fails is a defect. */
 export const toFailure = <A, R>(effect: Effect.Effect<A, Failure | PoliciesError, R>) =>
   Effect.catchIf(
@@ -103,7 +145,7 @@ const put = ({ ifMatch, principal, requestId }: Caller, text: string, content: S
       },
       ifMatch ?? null
     )
-    if ("version" in put) return shown(put)
+    if ("version" in put) return put
     if (content === null && put.mismatch === 0) return yield* notFound("policy_not_found")
     return yield* invalidAt(
       "If-Match",
@@ -114,11 +156,13 @@ const put = ({ ifMatch, principal, requestId }: Caller, text: string, content: S
 
 /** Adds the next version of a subject's policy, or of a list. */
 export const set = (caller: Caller, { subject, ...content }: typeof Content.Type & Path) =>
-  put(caller, subject, content).pipe(Span.named("SetPolicy"))
+  Effect.flatMap(put(caller, subject, content), (version) =>
+    Effect.map(toFailure(warningsOf(version)), (warnings) => ({ ...shown(version), warnings }))
+  ).pipe(Span.named("SetPolicy"))
 
 /** Adds a version without rules. */
 export const remove = (caller: Caller, { subject }: Path) =>
-  put(caller, subject, null).pipe(Span.named("RemovePolicy"))
+  put(caller, subject, null).pipe(Effect.map(shown), Span.named("RemovePolicy"))
 
 export const List = Schema.Struct({ policies: Schema.Array(Shown) }).annotate({ identifier: "PolicyList" })
 

@@ -8,6 +8,7 @@ import * as Schema from "effect/Schema"
 import * as ChainFacts from "../../../application/chain/ChainFacts.js"
 import * as Evaluate from "../../../application/endpoints/policies/Evaluate.js"
 import * as GetUsage from "../../../application/endpoints/policies/GetUsage.js"
+import * as Endpoint from "../../../application/endpoints/policies/Policies.js"
 import * as Payer from "../../../application/payers/Payer.js"
 import * as Usage from "../../../application/policies/Usage.js"
 import { Budgets } from "../../../application/ports/Budgets.js"
@@ -138,9 +139,15 @@ const set = Command.make("set", {
   ),
   report(function* ({ account, file, subject, ...logged }) {
     const version = yield* put(account, subject, logged, read(file))
+    const { config, ports } = yield* OperatorContext.openFor(account)
+    const warnings = yield* Endpoint.warningsOf(version).pipe(
+      Effect.provide(Wiring.callers(config)),
+      Effect.provide(ports)
+    )
+    const text = `version ${version.version} of ${version.subject} is in force within a second: ${Usage.summaryOf(version.content)}`
     return {
-      json: shown(version),
-      text: `version ${version.version} of ${version.subject} is in force within a second: ${Usage.summaryOf(version.content)}`
+      json: { ...shown(version), warnings },
+      text: [text, ...warnings.map((each) => `warning: ${each}`)].join("\n")
     }
   })
 )

@@ -51,7 +51,7 @@ export const group = HttpApiGroup.make("policies")
     HttpApiEndpoint.put("setPolicy", "/policies/:subject", {
       ...ofOne,
       payload: Policies.Content,
-      success: Policies.Shown
+      success: Policies.Written
     })
       .annotate(Versioned, true)
       .annotate(BodyBounds, bounds)

@@ -70,7 +70,10 @@ describe("castellan policies", () => {
   it("sets versions of the operator's layer, shows and lists them, and removes them", async () => {
     const name = `key:${spender.id}`
     expect(await run(`policies set acme ${name} ${file}`)).toBe(
-      `version 1 of ${name} is in force within a second: enforce, rules: 1, limits: 1`
+      [
+        `version 1 of ${name} is in force within a second: enforce, rules: 1, limits: 1`,
+        "warning: rules[0].match.to: there is no list:suppliers"
+      ].join("\n")
     )
     const observing = write("observing.json", { ...policy, mode: "observe", expiresAt: 1_900_000_000 })
     // The beginning of a key's id suffices.
