@@ -9,7 +9,7 @@ import * as UserOperation from "../../../src/domain/erc4337/UserOperation.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as Conditions from "../../../src/domain/signature/Conditions.js"
 import * as Make from "../../support/journal/Make.js"
-import { Address, errorsOf, type HandedOut, useStack } from "../../support/stack/Stack.js"
+import { Address, errorsOf, type HandedOut, type Runtime, useStack } from "../../support/stack/Stack.js"
 
 const ether = 10n ** 18n
 const dead = Address.unsafe("0x000000000000000000000000000000000000dead")
@@ -19,7 +19,6 @@ describe("requests that want the same", () => {
   const refusal = new SignerError({ reason: "refused", message: "the key provider refused to sign" })
   const stack = useStack(
     {
-      profile: { receiptTimeoutMillis: 4_000 },
       wrapSigner: (signer) => ({
         ...signer,
         sign: (digest) => (refusing ? Effect.fail(refusal) : signer.sign(digest))
@@ -55,8 +54,8 @@ describe("requests that want the same", () => {
   }
 
   /** Takes the nonce keys of a wallet's first configuration. */
-  const takeKeys = (salt: string) =>
-    stack.ask(
+  const takeKeys = (salt: string, life: Runtime = stack.runtime) =>
+    life.runPromise(
       Effect.flatMap(OpJournal, (opJournal) =>
         Effect.orDie(
           Make.lease(opJournal, {
@@ -75,12 +74,15 @@ describe("requests that want the same", () => {
   const giveKeysBack = () =>
     stack.ask(Effect.orDie(Effect.flatMap(OpJournal, (opJournal) => opJournal.release("another"))))
 
-  it("a wallet without a free nonce key blocks no other wallet's operation", async () => {
-    expect(await takeKeys("one")).toHaveLength(16)
-    const result = await execute(transfer("one", "0"), transfer("two", "0"))
-    expect([result.status, errorsOf(result)]).toEqual([4, ["wallet busy", null]])
-    await giveKeysBack()
-  })
+  it("a wallet without a free nonce key blocks no other wallet's operation", () =>
+    stack.living({ profile: { receiptTimeoutMillis: 500 } }, async (life) => {
+      expect(await takeKeys("one", life)).toHaveLength(16)
+      const caller = stack.caller()
+      // It may stop waiting before the answer.
+      await life.runPromiseExit(stack.execute([transfer("one", "0"), transfer("two", "0")], {}, caller))
+      const { answer } = await stack.answerOf(life, caller.requestId)
+      expect([answer.status, errorsOf(answer)]).toEqual([4, ["wallet busy", null]])
+    }))
 
   it("taken nonce keys block no wallet once it has another configuration", async () => {
     const [wallet = dead] = await stack.create("configured anew")

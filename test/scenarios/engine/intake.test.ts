@@ -35,6 +35,7 @@ import * as Deployment from "../../../src/domain/wallet/Deployment.js"
 import * as Make from "../../support/journal/Make.js"
 import { Address, type HandedOut, keyOf, type Ports, useStack } from "../../support/stack/Stack.js"
 import { mined } from "../../support/suite/Receipt.js"
+import * as Time from "../../support/Time.js"
 
 /** Requests that arrive together, from their bodies to the journal's acceptances. */
 
@@ -196,10 +197,11 @@ it("requests that arrive together share one simulation and one acceptance, and c
   lists.length = 0
   const before = ops().length
   exchanges = []
+  const release = Time.hold()
   const exits = await takeAll(
     intake,
     salts.map((salt, at) => [stack.hit(salt, idOf(10 + at))])
-  )
+  ).finally(release)
   expect(exits.map(tagOf)).toEqual(salts.map(() => "accepted"))
   expect(lists.map((list) => list.length)).toEqual([salts.length])
   expect(exchanges.length).toBe(1)

@@ -6,16 +6,23 @@ import { SignerError } from "../../../src/application/ports/Signers.js"
 import { Lifetime } from "../../../src/application/runtime/Lifetime.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import { useStack } from "../../support/stack/Stack.js"
+import * as Time from "../../support/Time.js"
 
 const dead = "0x000000000000000000000000000000000000dEaD"
 /** Results of the signer's next signatures. */
 let signing: (turn: number) => SignerError | null = () => null
 let turn = 0
 const exchanges: Array<ReadonlyArray<string>> = []
+const sent = "eth_sendRawTransaction"
+/** Ends a hold of the time. */
+let release = (): void => {}
 
 const stack = useStack(
   {
-    onExchange: (methods) => exchanges.push(methods),
+    onExchange: (methods) => {
+      exchanges.push(methods)
+      if (methods.includes(sent)) release()
+    },
     wrapSigner: (signer) => ({
       ...signer,
       sign: (digest) =>
@@ -47,10 +54,10 @@ describe("a transaction that is not mined in time", () => {
         const { userOps } = await stack.estimate([stack.transfer("wallet", dead)])
         await stack.automine(false)
         const refused = () => life.runPromise(Effect.flip(stack.post(userOps)))
-        const [sent] = [await refused(), await stack.pooled(1)]
+        const [failure] = [await refused(), await stack.pooled(1)]
         const txHash = (await stack.pool())[0]?.hash
         const unknown = { _tag: "Unprocessable", code: "outcome_unknown", extra: { txHash } }
-        expect(sent).toMatchObject({ ...unknown, message: "transaction not confirmed in time" })
+        expect(failure).toMatchObject({ ...unknown, message: "transaction not confirmed in time" })
         expect(await refused()).toMatchObject(unknown)
         expect(await stack.pool()).toHaveLength(1)
         await stack.mine()
@@ -157,14 +164,14 @@ it("an implementation other than the pinned one stops writes", () => {
 it("one op of a known wallet costs nine node calls in four round trips, and one call more for each further wallet", async () => {
   const head = "eth_getBlockByNumber"
   const receipt = "eth_getTransactionReceipt"
-  const sent = "eth_sendRawTransaction"
   /** Once in two and in ten seconds, whatever the callers. */
   const byTheClock = ["eth_maxPriorityFeePerGas", head]
   const salts = Array.from({ length: 10 }, (_, n) => `counted ${n}`)
   for (const wallet of await stack.create(...salts)) await stack.mint(wallet, 10n)
   const asked = async (some: ReadonlyArray<string>) => {
     exchanges.length = 0
-    await stack.ask(stack.execute(some.map((salt) => stack.transfer(salt, dead))))
+    release = Time.hold()
+    await stack.ask(stack.execute(some.map((salt) => stack.transfer(salt, dead)))).finally(release)
     const end = exchanges.findIndex((methods) => methods.includes(sent)) + 1
     const looks = exchanges.slice(end)
     expect(looks.length).toBeGreaterThan(0)

@@ -31,7 +31,7 @@ import * as EstimateGas from "../../../src/application/endpoints/operations/Esti
 import * as ExecuteEncoded from "../../../src/application/endpoints/operations/ExecuteEncoded.js"
 import * as ExecuteOperations from "../../../src/application/endpoints/operations/ExecuteOperations.js"
 import * as TransactSigner from "../../../src/application/endpoints/operations/TransactSigner.js"
-import type { Submissions } from "../../../src/application/endpoints/Submissions.js"
+import { Submissions } from "../../../src/application/endpoints/Submissions.js"
 import * as CreateWallets from "../../../src/application/endpoints/wallets/CreateWallets.js"
 import type { Failure } from "../../../src/application/failures/Failure.js"
 import * as Engine from "../../../src/application/lanes/Engine.js"
@@ -232,6 +232,9 @@ const portsOf = (profile: NetworkProfile.NetworkProfile, options: LifeOptions) =
     )
   )
 }
+
+/** The test ends earlier. */
+const answerMillis = 60_000
 
 let requests = 0
 
@@ -472,7 +475,16 @@ export const startStack = async (options: Options = {}) => {
     /** Awaits the stored outcome. */
     answerOf: async (life: Runtime, requestId: string): Promise<ReturnType<typeof JSON.parse>> => {
       const outcome = async () => (await requestOf(life, requestId))?.outcome ?? null
-      await expect.poll(outcome, { timeout: 20_000 }).not.toBeNull()
+      // Polls would take a quarter of the time that a large request needs.
+      const ended = async () => {
+        const known = await outcome()
+        if (known !== null) return known
+        await life.runPromise(
+          Effect.flatMap(Submissions, ({ awaitFinal }) => awaitFinal(requestId, answerMillis))
+        )
+        return outcome()
+      }
+      await expect.poll(ended, { timeout: answerMillis }).not.toBeNull()
       return JSON.parse((await outcome()) ?? "{}")
     },
     /** Transactions of the signer's lane that are not settled. */
