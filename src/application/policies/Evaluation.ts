@@ -9,6 +9,7 @@ import type { PolicyVersion } from "../ports/Policies.js"
 import type { AccountId } from "../ports/Tenants.js"
 import * as Call from "../prepare/Call.js"
 import * as Links from "../prepare/ops/Links.js"
+import * as EventLoop from "../runtime/EventLoop.js"
 import * as Judgement from "./Judgement.js"
 import * as Rulebook from "./Rulebook.js"
 import * as Signing from "./Signing.js"
@@ -131,7 +132,7 @@ export const of = (
     }
 
     let sums: ReadonlyMap<string, bigint> = new Map()
-    const judged = candidates(book).map((candidate) => {
+    const judged = yield* EventLoop.map(candidates(book), (candidate) => {
       const { element, index, objectionOf } = candidate
       const own = new Map(sums)
       const findings = element.bound.map((each): Finding => {
@@ -139,10 +140,10 @@ export const of = (
         return { bound, objection: objectionOf(bound, now, own) }
       })
       refuse(findings, index)
-      if (failed.has(index)) Links.failDependants(on, failed)
-      else sums = own
+      if (!Links.hasFailed(on, failed, index)) sums = own
       return { candidate, findings }
     })
+    Links.failDependants(on, failed)
 
     /** Room of each limit over a window, after the elements before. */
     const rooms = new Map<string, bigint>()

@@ -21,6 +21,7 @@ import type { OfRequest } from "../prepare/OpContext.js"
 import * as Links from "../prepare/ops/Links.js"
 import type { Prepared } from "../prepare/Preparation.js"
 import * as Reservations from "../prepare/Reservations.js"
+import * as EventLoop from "../runtime/EventLoop.js"
 import * as Judgement from "./Judgement.js"
 import * as Limits from "./Limits.js"
 import * as Rulebook from "./Rulebook.js"
@@ -168,16 +169,20 @@ const make = Effect.gen(function* () {
     Effect.gen(function* () {
       const { existing, failed, ops } = prepared
       const opOf = new Map(ops.map((op) => [op.index, op]))
+      const isExisting = new Set(existing)
       let sums: ReadonlyMap<string, bigint> = new Map()
       const failing = new Map<number, ElementFailure>()
       const on = Call.dependencies(asker.calls)
       for (const call of asker.calls) {
         // Elements of later slices have no ops yet.
-        if (failed.has(call.index) || failing.has(call.index) || existing.includes(call.index)) continue
+        if (failed.has(call.index) || isExisting.has(call.index)) continue
+        // A refused element and its dependants take no room of their request.
+        if (Links.hasFailed(on, failing, call.index)) continue
         const op = opOf.get(call.index)
         const element = Judgement.elementOf(book, asker, call, op)
         const own = new Map(sums)
         for (const whole of element.bound) {
+          yield* EventLoop.breathe
           const bound = asker.isTrial === true ? Judgement.shown(whole) : whole
           const objection = Judgement.objection(book, asker, bound, element, op, now, own)
           if (objection === null) continue
@@ -185,9 +190,7 @@ const make = Effect.gen(function* () {
           if (bound.policy.mode === "enforce") failing.set(call.index, yield* Limits.countRefusal(failure))
           else yield* Limits.logRefusal({ requestId: asker.requestId, index: call.index }, failure)
         }
-        // A refused element and its dependants take no room of their request.
-        if (failing.has(call.index)) Links.failDependants(on, failing)
-        else sums = own
+        if (!failing.has(call.index)) sums = own
       }
       return failing
     })

@@ -8,6 +8,7 @@ import { type Unavailable, unavailable } from "../failures/Failure.js"
 import { heldMillis } from "../payers/Payer.js"
 import { Budgets, type BudgetsError } from "../ports/Budgets.js"
 import type { Caller } from "../request/Caller.js"
+import * as EventLoop from "../runtime/EventLoop.js"
 import * as Judgement from "./Judgement.js"
 import * as Limits from "./Limits.js"
 import * as Rulebook from "./Rulebook.js"
@@ -87,6 +88,7 @@ export const judge = (asker: Asker): Effect.Effect<Judge, Unavailable, Budgets |
         const at = yield* Clock.currentTimeMillis
         const { chainId, element } = elementOf(book, asker, content)
         for (const each of element.bound) {
+          yield* EventLoop.breathe
           const place = { accountId, chainId, endpoint, at }
           // Contents count together in the budget of their request only, where the same content counts once.
           const found = Judgement.ofSpending(book, place, each, element, new Map())

@@ -48,7 +48,8 @@ const ChainId = Schema.String.check(
 const someOf = <S extends Schema.Top>(schema: S, most = maxValues) =>
   Schema.Array(schema).check(Schema.isMinLength(1), Schema.isMaxLength(most))
 
-const listName = /^list:([A-Za-z0-9][A-Za-z0-9_.-]{0,63})$/u
+const listName = /^list:[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/u
+const listPrefix = "list:"
 
 /** An address, or the name of a list of addresses. */
 const Recipient = Schema.Union([
@@ -257,10 +258,9 @@ const isRecipient = (
   unknown: boolean
 ): boolean =>
   to !== null &&
-  some.some((each) => {
-    const name = listName.exec(each)?.[1]
-    return name === undefined ? each === to : (lists.get(name)?.has(to) ?? unknown)
-  })
+  some.some((each) =>
+    each.startsWith(listPrefix) ? (lists.get(each.slice(listPrefix.length))?.has(to) ?? unknown) : each === to
+  )
 
 /** `unknown`: of calldata without a value of the parameter's type there. Old contracts read it with zeros or without its high bits. */
 const hasArgument = (

@@ -131,6 +131,17 @@ export const failDependants = (on: Dependencies.Dependencies, failed: Map<number
   }
 }
 
+/** Whether an element fails, or one on which it depends. */
+export const hasFailed = (
+  on: Dependencies.Dependencies,
+  failed: ReadonlyMap<number, unknown>,
+  index: number | null
+): boolean => {
+  let at = index
+  while (at !== null && !failed.has(at)) at = on[at] ?? null
+  return at !== null
+}
+
 /** The preparation without these failing elements and their dependants. */
 export const leaveOut = (
   on: Dependencies.Dependencies,
