@@ -1,9 +1,23 @@
+import { statfsSync } from "node:fs"
 import { fileURLToPath } from "node:url"
 import { configDefaults, defineConfig } from "vitest/config"
 import { BaseSequencer, type TestSpecification } from "vitest/node"
 import * as Tools from "./test/support/Tools.js"
 
 const source = (path: string) => fileURLToPath(new URL(`src/${path}`, import.meta.url))
+
+/** Bytes free in a folder; 0 where there is none. */
+const room = (folder: string): number => {
+  try {
+    const { bavail, bsize } = statfsSync(folder)
+    return bavail * bsize
+  } catch {
+    return 0
+  }
+}
+
+// Databases of tests lie in memory where it has room. Tests kill processes, after which memory holds as much as a disk.
+if (room("/dev/shm") > 4e9) process.env.TMPDIR ??= "/dev/shm"
 
 /** Minutes in all, or other programs beside them: `npm run test:all`. */
 const slow = [

@@ -11,7 +11,7 @@ import type { Signal } from "../../../src/application/ports/Replicas.js"
 import * as Address from "../../../src/domain/primitives/Address.js"
 import * as PostgresServer from "../../support/postgres/Postgres.js"
 
-const databases = PostgresServer.perFile()
+const databases = PostgresServer.alone()
 
 const lane = { chainId: 2n ** 64n, signer: Address.unsafe(`0x${"a1".repeat(20)}`) }
 const final = (requestId: string): Signal => ({ _tag: "final", requestId })

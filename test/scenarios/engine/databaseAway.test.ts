@@ -20,7 +20,7 @@ interface Shaky {
   readonly back: () => Promise<void>
 }
 
-const databases = Postgres.perFile()
+const databases = Postgres.alone()
 const folder = mkdtempSync(join(tmpdir(), "castellan-away-"))
 const world = use(World.start)
 let files = 0

@@ -1,11 +1,10 @@
 import { type ChildProcess, spawn, spawnSync } from "node:child_process"
 import { randomBytes } from "node:crypto"
 import { once } from "node:events"
-import { chownSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { chownSync, mkdirSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import * as Effect from "effect/Effect"
-import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import * as SqlClient from "effect/sql/SqlClient"
 import * as Postgres from "../../../src/adapters/sql/postgres/Postgres.js"
@@ -95,6 +94,14 @@ const stopFamily = (pid: number): ReadonlyArray<number> => {
   return [...stopped]
 }
 
+/** Ends the server of a folder and removes the folder once its input closes, which any end of this process does. */
+const reap = (folder: string) => {
+  const script = 'cat; kill -QUIT "$(head -n 1 "$0/data/postmaster.pid")"; rm -rf "$0"'
+  const child = spawn("sh", ["-c", script, folder], { detached: true, stdio: ["pipe", "ignore", "ignore"] })
+  child.unref()
+  return child
+}
+
 /** Starts a server; its caller stops it. */
 export const start = async (): Promise<Server> => {
   const bin = Programs.folder() ?? ""
@@ -137,7 +144,7 @@ export const start = async (): Promise<Server> => {
   const started = await Port.withFree(async (port) => ({ port, child: await launch(port) }))
   const { port } = started
   let { child } = started
-  const atExit = () => child.kill("SIGQUIT")
+  const reaper = reap(folder)
   let frozen: ReadonlyArray<number> = []
   const thaw = () => {
     // A frozen process may have ended.
@@ -151,7 +158,6 @@ export const start = async (): Promise<Server> => {
   const resume = async () => {
     if (child.exitCode !== null || child.signalCode !== null) child = await launch(port)
   }
-  process.once("exit", atExit)
   return {
     port,
     password,
@@ -170,19 +176,33 @@ export const start = async (): Promise<Server> => {
     stop: async () => {
       thaw()
       await end(child, "SIGINT")
-      process.off("exit", atExit)
-      rmSync(folder, { recursive: true, force: true })
+      const exit = once(reaper, "exit")
+      reaper.stdin.end()
+      await exit
     }
   }
 }
 
+const asAdmin = (server: Server, use: (sql: SqlClient.SqlClient) => Effect.Effect<unknown, unknown>) =>
+  Effect.flatMap(SqlClient.SqlClient, use).pipe(
+    Effect.provide(Postgres.layer({ url: Redacted.make(server.url(user)) })),
+    Effect.orDie
+  )
+
 /** Creates an empty database of this name; returns its URL. */
 export const createDatabase = (server: Server, name: string): Effect.Effect<string> =>
-  Effect.gen(function* () {
-    const admin = yield* Layer.build(Postgres.layer({ url: Redacted.make(server.url(user)) }))
-    yield* Effect.provide(
-      Effect.flatMap(SqlClient.SqlClient, (sql) => sql`create database ${sql(name)}`),
-      admin
+  Effect.as(
+    // Without a write-ahead log of each of its pages.
+    asAdmin(server, (sql) => sql`create database ${sql(name)} strategy file_copy`),
+    server.url(name)
+  )
+
+/** Drops databases, and closes connections to them. */
+export const dropDatabases = (server: Server, names: ReadonlyArray<string>): Effect.Effect<void> =>
+  Effect.asVoid(
+    asAdmin(server, (sql) =>
+      Effect.forEach(names, (name) => sql`drop database if exists ${sql(name)} with (force)`, {
+        discard: true
+      })
     )
-    return server.url(name)
-  }).pipe(Effect.scoped, Effect.orDie)
+  )

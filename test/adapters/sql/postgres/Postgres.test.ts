@@ -16,7 +16,7 @@ import { options } from "../../../support/journal/Layers.js"
 import * as PostgresServer from "../../../support/postgres/Postgres.js"
 import * as TcpProxy from "../../../support/process/TcpProxy.js"
 
-const databases = PostgresServer.perFile()
+const databases = PostgresServer.alone()
 const open = (options: Postgres.Options) => Effect.provide(Postgres.make(options), Reactivity.layer)
 const client = Effect.flatMap(databases.fresh, open)
 

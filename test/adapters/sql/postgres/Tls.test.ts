@@ -13,7 +13,7 @@ import * as Store from "../../../../src/adapters/sql/Store.js"
 import * as Certificate from "../../../support/kms/Certificate.js"
 import * as PostgresServer from "../../../support/postgres/Postgres.js"
 
-const databases = PostgresServer.perFile()
+const databases = PostgresServer.alone()
 
 const clientOf = (url: string, options: { readonly answerTimeoutMillis?: number } = {}) =>
   Effect.provide(Postgres.make({ url: Redacted.make(url), maxConnections: 2, ...options }), Reactivity.layer)
