@@ -4,7 +4,6 @@ import type * as Troubles from "../observe/Troubles.js"
 import { Networks } from "../ports/Networks.js"
 import { Settings } from "../ports/operator/Settings.js"
 import type { AccountId } from "../ports/Tenants.js"
-import * as Targets from "./Targets.js"
 import * as TopUps from "./TopUps.js"
 
 /** Top-ups of accounts, on the terms that they have set. */
@@ -20,16 +19,8 @@ const accountRound = Effect.fnUntraced(function* (
   if (found === null) return new Map()
   const { by, dailyCap, keep, signer, targets } = found
   const payer = { owner, signer, keep, dailyCap, keyId: keyOf(by), count: targets.length }
-  return yield* TopUps.pay(payer, chainId, troubles, ({ connection: { profile }, treasury }) =>
-    Effect.map(Terms.addressesOf(TopUps.callerOf(payer, ""), profile, found), (addresses) =>
-      Targets.distinct(
-        targets.flatMap((target, place) => {
-          const address = addresses[place]
-          return address === undefined ? [] : [Targets.ofAddress(target, address)]
-        }),
-        treasury
-      )
-    )
+  return yield* TopUps.pay(payer, chainId, troubles, ({ connection: { profile } }) =>
+    Terms.targetsOf(TopUps.callerOf(payer, ""), profile, found)
   )
 })
 

@@ -34,32 +34,13 @@ export const firstRepeat = (names: ReadonlyArray<string>): number | null => {
   return index < 0 ? null : index
 }
 
-/** The same of an account's targets, whose addresses it has. */
-export const ofAddress = ({ below, dailyCap, upTo }: Omit<TopUpTarget, "to">, address: Address): Target => ({
-  below,
-  dailyCap,
-  upTo,
-  to: address,
-  name: address,
-  address,
-  data: Hex.empty,
-  deposit: null
-})
-
 /** The targets with their addresses; a text names the reason why the treasury pays none of them. */
 export const resolve = (
   targets: ReadonlyArray<TopUpTarget>,
-  keys: { readonly serviceEoa: Address; readonly treasury: Address }
+  { serviceEoa, treasury }: { readonly serviceEoa: Address; readonly treasury: Address }
 ): ReadonlyArray<Target> | string => {
-  return distinct(
-    targets.map((target) => of(target, keys.serviceEoa)),
-    keys.treasury
-  )
-}
-
-/** These targets; a text names the reason why the payer pays none of them. */
-export const distinct = (resolved: ReadonlyArray<Target>, payer: Address): ReadonlyArray<Target> | string => {
-  if (resolved.some(({ name }) => name === payer)) return "the treasury is a target"
+  const resolved = targets.map((target) => of(target, serviceEoa))
+  if (resolved.some(({ name }) => name === treasury)) return "the treasury is a target"
   const twice = firstRepeat(resolved.map(({ name }) => name))
   return twice === null ? resolved : `target ${resolved[twice]?.name} is listed twice`
 }

@@ -288,12 +288,12 @@ const troubleOf = (chainId: bigint, subject: string): Troubles.Trouble => ({
   subject
 })
 
-/** Books and raises the balances of one payer; `resolve` names their targets, or the reason why there are none. */
+/** Books and raises the balances of one payer. */
 export const pay = Effect.fnUntraced(function* <R>(
   payer: Payer,
   chainId: bigint,
   troubles: Troubles.Troubles,
-  resolve: (site: Site) => Effect.Effect<ReadonlyArray<Targets.Target> | string, Failure, R>
+  targetsOf: (site: Site) => Effect.Effect<ReadonlyArray<NetworkProfile.TopUpTarget>, Failure, R>
 ) {
   const blocked = new Map<Blocked["reason"], number>()
   const place = payer.owner ?? ""
@@ -319,7 +319,12 @@ export const pay = Effect.fnUntraced(function* <R>(
     const open = yield* follow(site)
     if (payer.owner !== null)
       yield* KillSwitch.check({ what: { kind: "account", accountId: payer.owner }, path: "" })
-    const targets = yield* resolve(site)
+    const named = yield* targetsOf(site)
+    const system = yield* SystemSigners
+    const { address: serviceEoa } = named.some(({ to }) => to === "serviceEoa")
+      ? yield* Effect.mapError(system.serviceEoa, Keys.refusal("serviceEoa"))
+      : { address: Address.zero }
+    const targets = Targets.resolve(named, { serviceEoa, treasury })
     if (typeof targets === "string") return yield* new Blocked({ reason: "refused", why: targets })
     for (const target of targets)
       if (!open.has(target.name))
@@ -355,18 +360,8 @@ const operatorRound = Effect.fnUntraced(function* (chainId: bigint, troubles: Tr
   const topUp = (yield* networks.profile(account, chainId))?.topUp ?? null
   if (topUp === null) return new Map<Blocked["reason"], number>()
   const { targets, ...terms } = topUp
-  return yield* pay(
-    { ...terms, owner: null, keyId: null, count: targets.length },
-    chainId,
-    troubles,
-    ({ treasury }) =>
-      Effect.gen(function* () {
-        const system = yield* SystemSigners
-        const { address: serviceEoa } = targets.some(({ to }) => to === "serviceEoa")
-          ? yield* Effect.mapError(system.serviceEoa, Keys.refusal("serviceEoa"))
-          : { address: Address.zero }
-        return Targets.resolve(targets, { serviceEoa, treasury })
-      })
+  return yield* pay({ ...terms, owner: null, keyId: null, count: targets.length }, chainId, troubles, () =>
+    Effect.succeed(targets)
   )
 })
 

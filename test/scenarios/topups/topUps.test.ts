@@ -4,9 +4,6 @@ import * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
 import { Contract, JsonRpcProvider, keccak256, parseEther, toQuantity } from "ethers"
 import { expect, it } from "vitest"
-import { Submissions } from "../../../src/application/endpoints/Submissions.js"
-import * as Troubles from "../../../src/application/observe/Troubles.js"
-import * as Figures from "../../../src/application/operate/Figures.js"
 import { Budgets } from "../../../src/application/ports/Budgets.js"
 import { ChainRpcError } from "../../../src/application/ports/chain/ChainRpc.js"
 import { RequestJournal } from "../../../src/application/ports/journal/RequestJournal.js"
@@ -19,23 +16,16 @@ import { startAnvil } from "../../../src/hosts/cli/dev/Anvil.js"
 import * as NetworkOptions from "../../../src/hosts/library/NetworkOptions.js"
 import * as InterruptedAt from "../../support/InterruptedAt.js"
 import type * as Journals from "../../support/journal/Journals.js"
-import * as SetClock from "../../support/SetClock.js"
-import {
-  Address,
-  account,
-  keyOf,
-  type LifeOptions,
-  type Runtime,
-  useStack
-} from "../../support/stack/Stack.js"
+import { Address, account, keyOf, type LifeOptions, useStack } from "../../support/stack/Stack.js"
+import * as Rounds from "./Rounds.js"
 
 /** Top-ups by the treasury on a real chain, and the sums on the chain against the caps. */
 
 const [treasury, eoa] = [keyOf(8).address, keyOf(2).address]
-const [wei, day] = [parseEther, 86_400_000]
-const fees = { maxFeePerGas: 10n ** 11n, maxPriorityFeePerGas: 10n ** 10n, transactionGas: 2n ** 24n }
+const wei = parseEther
 
 const stack = useStack()
+const { balance, blockedOf, bookedOf, clock, lived, openOf, settled } = Rounds.of(stack, TopUps.round, null)
 
 const eoaOnly: TopUp = {
   keep: wei("1"),
@@ -43,37 +33,12 @@ const eoaOnly: TopUp = {
   targets: [{ to: "serviceEoa", below: wei("0.2"), upTo: wei("0.5"), dailyCap: wei("2") }]
 }
 
-/** Rounds of this test are of their own day, which no test run crosses, 31 seconds apart. */
-const clock = () => {
-  let ahead = day - (Date.now() % day)
-  return {
-    round: Effect.suspend(() => {
-      ahead += TopUps.everyMillis + 1_000
-      return SetClock.by(ahead)(TopUps.round(Troubles.make()))
-    }),
-    nextDay: () => {
-      ahead += day
-    },
-    at: () => Date.now() + ahead
-  }
+/** A treasury of 10 ether, an EOA that has this sum, and rounds of top-ups. */
+const begun = async ({ has = 0n } = {}) => {
+  await stack.fund(treasury, wei("10"))
+  await stack.fund(eoa, has)
+  return { ...clock(), nonce: await stack.nonce(treasury) }
 }
-
-const lived = async <A>(options: LifeOptions, body: (life: Runtime) => Promise<A>): Promise<A> => {
-  const life = stack.begin({ ...options, profile: { caps: fees, ...options.profile } })
-  try {
-    await life.runPromise(Effect.flatMap(Submissions, ({ start }) => start))
-    return await body(life)
-  } finally {
-    await life.dispose()
-  }
-}
-
-const openOf = (life: Runtime) =>
-  life.runPromise(
-    Effect.flatMap(Budgets, ({ open }) => Effect.orDie(open(BigInt(stack.anvil.chainId), "topUp:")))
-  )
-
-const balance = (address: string) => stack.provider.getBalance(address)
 
 /** The sponsor's deposit. */
 const deposit = (): Promise<bigint> =>
@@ -82,34 +47,6 @@ const deposit = (): Promise<bigint> =>
     ["function balanceOf(address) view returns (uint256)"],
     stack.provider
   ).getFunction("balanceOf")(stack.suite.paymaster)
-
-const blockedOf = async (life: Runtime) => {
-  const figures = await life.runPromise(Figures.read)
-  return (figures.get("topup_blocked") ?? []).flatMap(({ labels, value }) =>
-    value === 0 ? [] : [[labels.reason, value]]
-  )
-}
-
-/** Rounds until no top-up is open. */
-const settled = (life: Runtime, round: ReturnType<typeof clock>["round"]) =>
-  expect
-    .poll(
-      async () => {
-        await life.runPromise(round)
-        return openOf(life)
-      },
-      { timeout: 20_000 }
-    )
-    .toEqual([])
-
-const bookedOf = (life: Runtime, at: number) =>
-  life.runPromise(
-    Effect.flatMap(Budgets, ({ figures }) =>
-      Effect.orDie(
-        figures({ accountId: null, chainId: BigInt(stack.anvil.chainId), name: "topUp" }, at, "day")
-      )
-    )
-  )
 
 it("an EOA, a deposit and an address are raised as docs/topups.md shows", async () => {
   const [, json = ""] = /```json\n([\s\S]*?)```/.exec(readFileSync("docs/topups.md", "utf8")) ?? []
@@ -122,9 +59,7 @@ it("an EOA, a deposit and an address are raised as docs/topups.md shows", async 
     treasury: true
   })
   const topUp = Result.getOrThrow(read).profiles.find(({ chainId }) => chainId === 31337n)?.topUp ?? null
-  await stack.fund(treasury, wei("10"))
-  await stack.fund(eoa, wei("0.05"))
-  const { at, round } = clock()
+  const { at, round } = await begun({ has: wei("0.05") })
   const before = await deposit()
   await lived({ profile: { topUp } }, async (life) => {
     await settled(life, round)
@@ -144,11 +79,9 @@ it("an EOA, a deposit and an address are raised as docs/topups.md shows", async 
 
 it("the chain's sum stays below the caps over a process killed at every kind of step", async () => {
   const database = stack.database()
-  await stack.fund(treasury, wei("10"))
-  const { at, round } = clock()
+  const { at, nonce, round } = await begun()
   const profile = { topUp: eoaOnly }
   const start = await balance(treasury)
-  const nonce = await stack.nonce(treasury)
   for (let step = 1; step <= 400; step += 13)
     await lived({ database, profile }, async (life) => {
       await stack.fund(eoa, 0n)
@@ -174,10 +107,7 @@ it("the chain's sum stays below the caps over a process killed at every kind of 
 
 it("a process that dies between the hold and the acceptance loses the hold only", async () => {
   const database = stack.database()
-  await stack.fund(treasury, wei("10"))
-  await stack.fund(eoa, 0n)
-  const { at, round } = clock()
-  const nonce = await stack.nonce(treasury)
+  const { at, nonce, round } = await begun()
   const profile = { topUp: eoaOnly }
   const wrapJournal = (journal: Journals.Methods): Journals.Methods => ({
     ...journal,
@@ -195,9 +125,7 @@ it("a process that dies between the hold and the acceptance loses the hold only"
 })
 
 it("a chain that stalls has one top-up, and the next day has its own cap", async () => {
-  await stack.fund(treasury, wei("10"))
-  await stack.fund(eoa, 0n)
-  const { nextDay, round } = clock()
+  const { nextDay, round } = await begun()
   const topUp = { ...eoaOnly, dailyCap: wei("0.6") }
   await lived({ profile: { topUp } }, async (life) => {
     await stack.automine(false)
@@ -218,13 +146,11 @@ it("a chain that stalls has one top-up, and the next day has its own cap", async
 })
 
 it("the treasury keeps keep, to the wei, at the highest price of its gas", async () => {
-  await stack.fund(eoa, 0n)
-  const { round } = clock()
+  const { nonce, round } = await begun()
   // A plain transfer has 21,000 gas, and half of it on top.
-  const most = wei("0.5") + 31_500n * fees.maxFeePerGas
+  const most = wei("0.5") + 31_500n * Rounds.caps.maxFeePerGas
   await lived({ profile: { topUp: eoaOnly } }, async (life) => {
     await stack.fund(treasury, eoaOnly.keep + most - 1n)
-    const nonce = await stack.nonce(treasury)
     await life.runPromise(round)
     expect([await blockedOf(life), await stack.nonce(treasury)]).toEqual([[["lack", 1]], nonce])
     await stack.fund(treasury, eoaOnly.keep + most)
@@ -235,12 +161,9 @@ it("the treasury keeps keep, to the wei, at the highest price of its gas", async
 })
 
 it("two processes that both believe to own the lane top up once", async () => {
-  await stack.fund(treasury, wei("10"))
-  await stack.fund(eoa, 0n)
+  const { nonce, round } = await begun()
   const database = stack.database()
-  const nonce = await stack.nonce(treasury)
   const profile = { topUp: eoaOnly }
-  const { round } = clock()
   await lived({ database, profile }, (one) =>
     lived({ database, profile }, async (other) => {
       await Promise.all([one, other, one, other].map((life) => life.runPromiseExit(round)))
@@ -254,10 +177,7 @@ it.each<readonly [string, string, bigint, ReadonlyArray<readonly [string, number
   ["the balance rose", eoa, wei("0.5"), []],
   ["the treasury paid another target", treasury, wei("1.2"), [["lack", 1]]]
 ])("a process that was suspended while %s sends nothing", async (_, address, funds, blocked) => {
-  await stack.fund(treasury, wei("10"))
-  await stack.fund(eoa, 0n)
-  const nonce = await stack.nonce(treasury)
-  const { round } = clock()
+  const { nonce, round } = await begun()
   let step: "reads" | "is suspended" | "has worked" = "reads"
   const wrapChain: LifeOptions["wrapChain"] = (nodes) => ({
     connect: (...named) =>
@@ -295,9 +215,7 @@ it.each<readonly [string, string, bigint, ReadonlyArray<readonly [string, number
 })
 
 it("a node that has the receipt, and a balance from before, causes no second top-up", async () => {
-  await stack.fund(treasury, wei("10"))
-  await stack.fund(eoa, 0n)
-  const nonce = await stack.nonce(treasury)
+  const { nonce, round } = await begun()
   let isBehind = false
   const wrapChain: LifeOptions["wrapChain"] = (nodes) => ({
     connect: (...named) =>
@@ -306,7 +224,6 @@ it("a node that has the receipt, and a balance from before, causes no second top
         balance: (address) => (isBehind && address === eoa ? Effect.succeed(0n) : client.balance(address))
       }))
   })
-  const { round } = clock()
   await lived({ profile: { topUp: eoaOnly }, wrapChain }, async (life) => {
     await life.runPromise(round)
     await expect
@@ -329,8 +246,7 @@ it("targets of one address are raised on two chains in one round", async () => {
   try {
     await provider.send("anvil_setBalance", [treasury, toQuantity(wei("10"))])
     await provider.send("anvil_setBalance", [eoa, "0x0"])
-    await stack.fund(treasury, wei("10"))
-    await stack.fund(eoa, 0n)
+    const { round } = await begun()
     const chainIds = [BigInt(stack.anvil.chainId), BigInt(anvil.chainId)] as const
     const wrapNetworks: LifeOptions["wrapNetworks"] = ({ profile }) => ({
       chainIds: Effect.succeed(chainIds),
@@ -339,7 +255,6 @@ it("targets of one address are raised on two chains in one round", async () => {
           own === null || chainId === chainIds[0] ? own : { ...own, chainId, rpc: Redacted.make(anvil.url) }
         )
     })
-    const { round } = clock()
     await lived({ profile: { topUp: eoaOnly }, wrapNetworks }, async (life) => {
       await life.runPromise(round)
       await settled(life, round)
@@ -353,8 +268,7 @@ it("targets of one address are raised on two chains in one round", async () => {
 })
 
 it("pending transactions of an EOA and reserved ops of a deposit count as spent", async () => {
-  await stack.fund(treasury, wei("10"))
-  await stack.fund(eoa, wei("0.25"))
+  const { at, round } = await begun({ has: wei("0.25") })
   const chainId = BigInt(stack.anvil.chainId)
   const entryPoint = Address.unsafe(entryPoints["v0.7"])
   const paymaster = Address.unsafe(stack.suite.paymaster)
@@ -365,7 +279,6 @@ it("pending transactions of an EOA and reserved ops of a deposit count as spent"
   }
   const before = await deposit()
   const held = before > wei("1") ? before - wei("0.5") : wei("0.1")
-  const { at, round } = clock()
   await lived({ profile: { topUp } }, async (life) => {
     await life.runPromise(
       Effect.flatMap(Budgets, ({ bind, reserve }) =>
@@ -381,7 +294,7 @@ it("pending transactions of an EOA and reserved ops of a deposit count as spent"
                 limit: null,
                 maxOpen: null,
                 window: "open",
-                expiresAt: at() + day
+                expiresAt: at() + Rounds.day
               }
             ]
           ]),
@@ -430,28 +343,38 @@ const pending = (lane: Lane, raw: Hex.Hex): TransactionRecord => ({
   mined: null
 })
 
-it.each<readonly [string, string, Partial<TopUp>, bigint, LifeOptions]>([
-  ["lack", "a treasury that has to keep its own gas", { keep: wei("9.6") }, wei("10"), {}],
-  ["cap", "a target beyond its cap", { dailyCap: wei("0.5") }, wei("10"), {}],
+it.each<readonly [string, string, Partial<TopUp>, LifeOptions]>([
+  ["lack", "a treasury that has to keep its own gas", { keep: wei("9.6") }, {}],
+  ["cap", "a target beyond its cap", { dailyCap: wei("0.5") }, {}],
   [
     "paused",
     "a paused treasury",
     {},
-    wei("10"),
     { killSwitches: { isPaused: ({ kind }) => Effect.succeed(kind === "signer") } }
   ],
   [
     "refused",
     "a treasury as its own target",
     { targets: [{ to: Address.unsafe(treasury), below: 1n, upTo: wei("1"), dailyCap: wei("1") }] },
-    wei("10"),
+    {}
+  ],
+  [
+    "refused",
+    "a target under two names",
+    {
+      targets: ["serviceEoa" as const, Address.unsafe(eoa)].map((to) => ({
+        to,
+        below: 1n,
+        upTo: wei("1"),
+        dailyCap: wei("1")
+      }))
+    },
     {}
   ],
   [
     "balance_unknown",
     "a balance that the node does not return",
     {},
-    wei("10"),
     {
       wrapChain: (nodes) => ({
         connect: (...named) =>
@@ -463,14 +386,12 @@ it.each<readonly [string, string, Partial<TopUp>, bigint, LifeOptions]>([
       })
     }
   ]
-])("%s: %s sends nothing", async (reason, _, changed, funds, options) => {
-  await stack.fund(treasury, funds)
-  await stack.fund(eoa, 0n)
-  const nonce = await stack.nonce(treasury)
-  const { round } = clock()
-  await lived({ ...options, profile: { topUp: { ...eoaOnly, ...changed } } }, async (life) => {
+])("%s: %s sends nothing", async (reason, _, changed, options) => {
+  const { nonce, round } = await begun()
+  const topUp = { ...eoaOnly, ...changed }
+  await lived({ ...options, profile: { topUp } }, async (life) => {
     await life.runPromise(round)
-    expect(await blockedOf(life)).toEqual([[reason, 1]])
+    expect(await blockedOf(life)).toEqual([[reason, topUp.targets.length]])
     expect([await openOf(life), await stack.nonce(treasury)]).toEqual([[], nonce])
   })
 })

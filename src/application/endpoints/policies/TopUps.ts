@@ -64,14 +64,14 @@ const stored = Schema.fromJsonString(Terms)
 
 export const nameOf = (chainId: bigint): Setting["name"] => `topUp:${chainId}`
 
-/** Addresses of the targets, in their order; fails for a key or a wallet that is not the account's. */
-export const addressesOf = (caller: Caller, profile: NetworkProfile, { targets }: Terms) =>
-  Effect.forEach(targets, ({ to }, index) =>
+/** The targets by their addresses; fails for a key or a wallet that is not the account's. */
+export const targetsOf = (caller: Caller, profile: NetworkProfile, { targets }: Terms) =>
+  Effect.forEach(targets, ({ to, ...level }, index) =>
     Effect.gen(function* () {
       const path = `targets[${index}].to`
-      if ("clientId" in to) return (yield* Keys.resolve(caller, to, path)).address
+      if ("clientId" in to) return { ...level, to: (yield* Keys.resolve(caller, to, path)).address }
       const formula = yield* Effect.fromResult(Wallets.formula(profile, {}))
-      return yield* Effect.fromResult(Wallets.select(to, formula, profile, path))
+      return { ...level, to: yield* Effect.fromResult(Wallets.select(to, formula, profile, path)) }
     })
   )
 
@@ -108,7 +108,7 @@ export const set = (caller: Caller, { chainId: text, ...terms }: Terms & Path) =
     if (profile === null || profile.rpc === null)
       return yield* invalidAt("chainId", "the operator has no node of this chain")
     const { address } = yield* Keys.resolve(caller, terms.signer, "signer")
-    const all = [address, ...(yield* addressesOf(caller, profile, terms))]
+    const all = [address, ...(yield* targetsOf(caller, profile, terms)).map(({ to }) => to)]
     const twice = all.findIndex((each, at) => all.indexOf(each) < at)
     if (twice > 0)
       return yield* invalidAt(`targets[${twice - 1}].to`, "it is the paying signer, or listed before")
