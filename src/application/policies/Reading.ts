@@ -1,19 +1,14 @@
 import * as Movements from "../../domain/policy/Movements.js"
 import type { Address } from "../../domain/primitives/Address.js"
-import * as Hex from "../../domain/primitives/Hex.js"
 import type * as Call from "../prepare/Call.js"
 import type { OfRequest } from "../prepare/OpContext.js"
 import * as Previews from "../prepare/ops/Previews.js"
 
 /** The deployment of a wallet. */
 export const deployment = (wallet: Address): Movements.Movement => ({
-  kind: "deploy",
+  ...Movements.plain("deploy"),
   contract: wallet,
-  selector: null,
-  data: Hex.empty,
-  asset: null,
-  to: wallet,
-  amount: 0n
+  to: wallet
 })
 
 const read = (

@@ -1,5 +1,4 @@
 import * as Address from "../primitives/Address.js"
-import * as Hex from "../primitives/Hex.js"
 import * as StructHash from "../signature/typed/StructHash.js"
 import type * as TypedData from "../signature/typed/TypedData.js"
 import type * as TypeTable from "../signature/typed/TypeTable.js"
@@ -20,9 +19,6 @@ type Struct = Readonly<Record<string, unknown>>
 /** Permits and transfers in a struct; `contract`: of its domain. */
 type Effects = (message: Struct, contract: Address.Address | null) => ReadonlyArray<Movements.Effect>
 
-const structOf = (value: unknown): Struct => value as Struct
-const listOf = (value: unknown): ReadonlyArray<Struct> => value as ReadonlyArray<Struct>
-
 const approve = (asset: Address.Address | null, to: unknown, amount: unknown) =>
   Movements.effect("erc20.approve", asset, to, StructHash.integerOf(amount))
 
@@ -30,18 +26,13 @@ const authorised: Effects = ({ to, value }, contract) => [
   Movements.effect("erc20.transfer", contract, to, StructHash.integerOf(value))
 ]
 
-/** A grant of Permit2: a token and its amount. */
-const granted = ({ amount, token }: Struct, spender: unknown): Movements.Effect =>
-  approve(Address.unsafe(String(token)), spender, amount)
-
-const one =
-  (name: string): Effects =>
-  (message) => [granted(structOf(message[name]), message.spender)]
-
-const each =
+/** Grants of Permit2: a token and its amount, or a list of them, in the member of this name. */
+const granted =
   (name: string): Effects =>
   (message) =>
-    listOf(message[name]).map((entry) => granted(entry, message.spender))
+    [message[name] as Struct | ReadonlyArray<Struct>]
+      .flat()
+      .map(({ amount, token }) => approve(Address.unsafe(String(token)), message.spender, amount))
 
 const authorization =
   "(address from,address to,uint256 value,uint256 validAfter,uint256 validBefore,bytes32 nonce)"
@@ -65,36 +56,26 @@ const standards: ReadonlyMap<string, Effects> = new Map<string, Effects>([
   // EIP-3009.
   [`TransferWithAuthorization${authorization}`, authorised],
   [`ReceiveWithAuthorization${authorization}`, authorised],
-  [`PermitSingle(PermitDetails details,address spender,uint256 sigDeadline)${details}`, one("details")],
-  [`PermitBatch(PermitDetails[] details,address spender,uint256 sigDeadline)${details}`, each("details")],
+  [`PermitSingle(PermitDetails details,address spender,uint256 sigDeadline)${details}`, granted("details")],
+  [`PermitBatch(PermitDetails[] details,address spender,uint256 sigDeadline)${details}`, granted("details")],
   [
     `PermitTransferFrom(TokenPermissions permitted,address spender,uint256 nonce,uint256 deadline)${permissions}`,
-    one("permitted")
+    granted("permitted")
   ],
   [
     `PermitBatchTransferFrom(TokenPermissions[] permitted,address spender,uint256 nonce,uint256 deadline)${permissions}`,
-    each("permitted")
+    granted("permitted")
   ]
 ])
 
-/** Beginnings of the types of Permit2's structs with a witness. */
-const witnessed: ReadonlyArray<readonly [string, Effects]> = [
-  [
-    "PermitWitnessTransferFrom(TokenPermissions permitted,address spender,uint256 nonce,uint256 deadline,",
-    one("permitted")
-  ],
-  [
-    "PermitBatchWitnessTransferFrom(TokenPermissions[] permitted,address spender,uint256 nonce,uint256 deadline,",
-    each("permitted")
-  ]
-]
+/** Beginning of the types of Permit2's structs with a witness. */
+const witnessed =
+  /^Permit(WitnessTransferFrom\(TokenPermissions|BatchWitnessTransferFrom\(TokenPermissions\[\]) permitted,address spender,uint256 nonce,uint256 deadline,/
 
 const effectsOf = (type: string): Effects | undefined =>
   standards.get(type) ??
   // A type follows the bracket that ends the one before.
-  (type.includes(`)${permissions}`)
-    ? witnessed.find(([beginning]) => type.startsWith(beginning))?.[1]
-    : undefined)
+  (witnessed.test(type) && type.includes(`)${permissions}`) ? granted("permitted") : undefined)
 
 const memberOf = (
   { types, values }: TypedData.Parts["domain"],
@@ -102,20 +83,10 @@ const memberOf = (
   kind: TypeTable.Type["kind"]
 ) => (types.some((each) => each.name === name && each.type.kind === kind) ? values.get(name) : undefined)
 
-const movementOf = (kind: Movements.Movement["kind"]): Movements.Movement => ({
-  kind,
-  contract: null,
-  selector: null,
-  data: Hex.empty,
-  asset: null,
-  to: null,
-  amount: 0n
-})
-
 /** Of bytes that are signed as they are, or that could be an op's hash: nothing can be read. */
-export const hash: Movements.Movement = movementOf("sign.hash")
+export const hash: Movements.Movement = Movements.plain("sign.hash")
 
-export const message: Movements.Movement = movementOf("sign.message")
+export const message: Movements.Movement = Movements.plain("sign.message")
 
 /**
  * Reads typed data: its signature, and what permits in it allow. A nested document (ERC-7739) allows what is inside; its
@@ -137,11 +108,11 @@ export const of = ({
     verifyingContract: contract,
     primaryType
   }
-  const signed = { ...movementOf("sign.typedData"), contract, document }
+  const signed = { ...Movements.plain("sign.typedData"), contract, document }
   const effects = (type: string, value: unknown): ReadonlyArray<Movements.Movement> =>
-    (effectsOf(type)?.(structOf(value), contract) ?? []).map((each) => ({ ...signed, ...each }))
+    (effectsOf(type)?.(value as Struct, contract) ?? []).map((each) => ({ ...signed, ...each }))
   if (primaryType !== "TypedDataSign") return [signed, ...effects(type, message)]
   const nested = types.get(primaryType)?.members.find((each) => each.name === "contents")?.type
   const inside = nested?.kind === "struct" ? types.get(nested.name) : undefined
-  return [signed, ...(inside === undefined ? [hash] : effects(inside.type, structOf(message).contents))]
+  return [signed, ...(inside === undefined ? [hash] : effects(inside.type, (message as Struct).contents))]
 }

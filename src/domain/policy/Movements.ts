@@ -65,6 +65,17 @@ export interface Movement {
   readonly document?: Document
 }
 
+/** A movement of nothing: of no contract, and without a recipient. */
+export const plain = (kind: Kind): Movement => ({
+  kind,
+  contract: null,
+  selector: null,
+  data: Hex.empty,
+  asset: null,
+  to: null,
+  amount: 0n
+})
+
 export interface Reading {
   readonly movements: ReadonlyArray<Movement>
   /** Number of calls, batches opened. */
@@ -193,42 +204,34 @@ const ofWallet = table<Effect>({
   ]
 })
 
-const callOf = (
-  target: Values.Json | undefined,
-  value: bigint,
-  data: Values.Json | undefined
-): WalletCalls.Call => ({ target: addressOf(target), value, data: Hex.unsafe(String(data)) })
-
-/** Calls of a target and data, with or without a flag between them. */
-const plain = (calls: Values.Json | undefined) =>
-  listOf(calls).map((each) => {
-    const members = listOf(each)
-    return callOf(members[0], 0n, members.at(-1))
+/** Calls as tuples that begin with the target and end with the data. `wei`: place of their value; absent: 0. */
+const callsOf = (tuples: Values.Json | undefined, wei?: number): ReadonlyArray<WalletCalls.Call> =>
+  listOf(tuples).map((tuple) => {
+    const members = listOf(tuple)
+    return {
+      target: addressOf(members[0]),
+      value: wei === undefined ? 0n : amountOf(members[wei]),
+      data: Hex.unsafe(String(members.at(-1)))
+    }
   })
 
-const valued = ([target, value, data]: Arguments) => callOf(target, amountOf(value), data)
-
 const execute = table<WalletCalls.Call>({
-  "execute(address,uint256,bytes)": (args) => [valued(args)],
-  "executeBatch((address,uint256,bytes)[])": ([calls]) => listOf(calls).map((each) => valued(listOf(each)))
+  "execute(address,uint256,bytes)": (args) => callsOf([args], 1),
+  "executeBatch((address,uint256,bytes)[])": ([calls]) => callsOf(calls, 1)
 })
 
 const multicall3 = table<WalletCalls.Call>({
-  "aggregate((address,bytes)[])": ([calls]) => plain(calls),
-  "blockAndAggregate((address,bytes)[])": ([calls]) => plain(calls),
-  "tryAggregate(bool,(address,bytes)[])": ([, calls]) => plain(calls),
-  "tryBlockAndAggregate(bool,(address,bytes)[])": ([, calls]) => plain(calls),
-  "aggregate3((address,bool,bytes)[])": ([calls]) => plain(calls),
-  "aggregate3Value((address,bool,uint256,bytes)[])": ([calls]) =>
-    listOf(calls).map((each) => {
-      const [target, , value, data] = listOf(each)
-      return callOf(target, amountOf(value), data)
-    })
+  "aggregate((address,bytes)[])": ([calls]) => callsOf(calls),
+  "blockAndAggregate((address,bytes)[])": ([calls]) => callsOf(calls),
+  "tryAggregate(bool,(address,bytes)[])": ([, calls]) => callsOf(calls),
+  "tryBlockAndAggregate(bool,(address,bytes)[])": ([, calls]) => callsOf(calls),
+  "aggregate3((address,bool,bytes)[])": ([calls]) => callsOf(calls),
+  "aggregate3Value((address,bool,uint256,bytes)[])": ([calls]) => callsOf(calls, 2)
 })
 
 /** The contract calls itself, as its caller. */
 const multicall = table<WalletCalls.Call>({
-  "multicall(bytes[])": ([calls], contract) => listOf(calls).map((data) => callOf(contract, 0n, data))
+  "multicall(bytes[])": ([calls], contract) => callsOf(listOf(calls).map((data) => [contract, data]))
 })
 
 /** Arguments of calldata; null: it is not their canonical encoding. */

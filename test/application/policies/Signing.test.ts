@@ -5,7 +5,7 @@ import * as Signing from "../../../src/application/policies/Signing.js"
 import { Budgets, BudgetsError } from "../../../src/application/ports/Budgets.js"
 import { Policies } from "../../../src/application/ports/Policies.js"
 import type { AccountId } from "../../../src/application/ports/Tenants.js"
-import type * as Movements from "../../../src/domain/policy/Movements.js"
+import * as Movements from "../../../src/domain/policy/Movements.js"
 import * as Address from "../../../src/domain/primitives/Address.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as InMemory from "../../support/journal/InMemory.js"
@@ -23,10 +23,8 @@ const [token, router, one, two] = ["1", "2", "3", "4"].map((each) =>
 
 const permit = (amount: bigint, digest: string, to = router): Signing.Content => {
   const movement: Movements.Movement = {
-    kind: "erc20.approve",
+    ...Movements.plain("erc20.approve"),
     contract: token,
-    selector: null,
-    data: Hex.empty,
     asset: token,
     to,
     amount,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@effect/vitest"
-import { Interface, MaxUint256 } from "ethers"
+import { FunctionFragment, Interface, MaxUint256, type ParamType } from "ethers"
 import * as fc from "fast-check"
 import * as Movements from "../../../src/domain/policy/Movements.js"
 import * as Address from "../../../src/domain/primitives/Address.js"
@@ -44,164 +44,97 @@ const sample = (
 }
 
 const value = fc.oneof(fc.constant(0n), uint(256))
-const addresses = fc.tuple(address, address, address)
-const words = fc.tuple(uint(256), uint(256), uint(256), bytes32, bytes32, uint(8))
 
-/** A call of each function of a token. */
-const tokenCall = fc
-  .tuple(token, value, addresses, words, fc.array(uint(256), { maxLength: 5 }), hex(70), fc.boolean())
-  .chain(([contract, wei, [one, other, third], [a, b, c, r, s, v], list, bytes, flag]) => {
-    const made = (
-      kind: Movements.Kind,
-      signature: string,
-      args: ReadonlyArray<unknown>,
-      to: Address.Address,
-      amount: bigint | null
-    ) => sample(contract, wei, encode(signature, args), [{ kind, asset: contract, to, amount }])
-    const authorised = [one, other, a, b, c, r]
-    return fc.constantFrom(
-      made("erc20.transfer", "transfer(address,uint256)", [one, a], one, a),
-      made("erc20.transfer", "transferFrom(address,address,uint256)", [one, other, a], other, a),
-      ...["transferWithAuthorization", "receiveWithAuthorization"].flatMap((name) => [
-        made(
-          "erc20.transfer",
-          `${name}(address,address,uint256,uint256,uint256,bytes32,uint8,bytes32,bytes32)`,
-          [...authorised, v, r, s],
-          other,
-          a
-        ),
-        made(
-          "erc20.transfer",
-          `${name}(address,address,uint256,uint256,uint256,bytes32,bytes)`,
-          [...authorised, bytes],
-          other,
-          a
-        )
-      ]),
-      made("erc20.approve", "approve(address,uint256)", [one, a], one, a),
-      made("erc20.approve", "increaseAllowance(address,uint256)", [one, a], one, a),
-      made(
-        "erc20.approve",
-        "permit(address,address,uint256,uint256,uint8,bytes32,bytes32)",
-        [one, other, a, b, v, r, s],
-        other,
-        a
-      ),
-      made(
-        "erc20.approve",
-        "permit(address,address,uint256,uint256,bytes)",
-        [one, other, a, b, bytes],
-        other,
-        a
-      ),
-      made(
-        "erc20.approve",
-        "permit(address,address,uint256,uint256,bool,uint8,bytes32,bytes32)",
-        [one, other, a, b, flag, v, r, s],
-        other,
-        flag ? MaxUint256 : 0n
-      ),
-      made("erc721.transfer", "safeTransferFrom(address,address,uint256)", [one, other, a], other, 1n),
-      made(
-        "erc721.transfer",
-        "safeTransferFrom(address,address,uint256,bytes)",
-        [one, other, a, bytes],
-        other,
-        1n
-      ),
-      made(
-        "erc1155.transfer",
-        "safeTransferFrom(address,address,uint256,uint256,bytes)",
-        [one, other, a, b, bytes],
-        other,
-        b
-      ),
-      made(
-        "erc1155.transfer",
-        "safeBatchTransferFrom(address,address,uint256[],uint256[],bytes)",
-        [one, other, list, list, bytes],
-        other,
-        list.reduce((sum, each) => sum + each, 0n)
-      ),
-      made("approvalForAll", "setApprovalForAll(address,bool)", [third, flag], third, flag ? null : 0n)
-    )
-  })
+type Value = ReturnType<typeof JSON.parse>
 
-const granted = fc.tuple(token, uint(160), uint(48), uint(48))
-const moved = fc.tuple(address, address, uint(160), token)
+/** Kind, asset, recipient and amount of each movement of a function. */
+type Moves = (
+  args: ReadonlyArray<Value>,
+  contract: Address.Address
+) => ReadonlyArray<readonly [Movements.Kind, Expected["asset"], Expected["to"], bigint | null]>
 
-/** A function of Permit2. */
-const permitCall = fc
-  .tuple(
-    value,
-    addresses,
-    granted,
-    fc.array(granted, { minLength: 1, maxLength: 3 }),
-    fc.array(moved, { minLength: 1, maxLength: 3 }),
-    hex(70)
-  )
-  .chain(([wei, [owner, spender], one, some, moves, bytes]) => {
-    const grant = ([asset, amount]: readonly [Address.Address, bigint, ...unknown[]]): Expected => ({
-      kind: "erc20.approve",
-      asset,
-      to: spender,
-      amount
-    })
-    const move = ([, to, amount, asset]: (typeof moves)[number]): Expected => ({
-      kind: "erc20.transfer",
-      asset,
-      to,
-      amount
-    })
-    const made = (signature: string, args: ReadonlyArray<unknown>, expected: ReadonlyArray<Expected>) =>
-      sample(Movements.permit2, wei, encode(signature, args), expected)
-    const [first] = moves
-    return fc.constantFrom(
-      made("approve(address,address,uint160,uint48)", [one[0], spender, one[1], one[2]], [grant(one)]),
-      made(
-        "permit(address,((address,uint160,uint48,uint48),address,uint256),bytes)",
-        [owner, [one, spender, 7n], bytes],
-        [grant(one)]
-      ),
-      made(
-        "permit(address,((address,uint160,uint48,uint48)[],address,uint256),bytes)",
-        [owner, [some, spender, 7n], bytes],
-        some.map(grant)
-      ),
-      ...(first === undefined
-        ? []
-        : [made("transferFrom(address,address,uint160,address)", first, [move(first)])]),
-      made("transferFrom((address,address,uint160,address)[])", [moves], moves.map(move))
-    )
-  })
+const move =
+  (kind: Movements.Kind, to: number, amount: number): Moves =>
+  (args, contract) => [[kind, contract, args[to], args[amount]]]
+const nft: Moves = ([, to], contract) => [["erc721.transfer", contract, to, 1n]]
 
-const call: Expected = { kind: "call", asset: null, to: null, amount: 0n }
-const admin: Expected = { kind: "wallet.admin", asset: null, to: null, amount: 0n }
-
-/** A function that only the wallet itself may call. */
-const adminCall = fc
-  .tuple(
-    addresses,
-    uint(256),
-    uint(48),
-    fc.array(address, { maxLength: 3 }),
-    fc.array(fc.tuple(bytes32, bytes32))
-  )
-  .chain(([[one, other], amount, delay, owners, passkeys]) =>
-    fc.constantFrom(
-      sample(
-        wallet,
-        0n,
-        encode("setConfig((uint8,uint8,address[],(bytes32,bytes32)[]))", [[1, 1, owners, passkeys]]),
-        [admin]
-      ),
-      sample(wallet, 0n, encode("setRecovery(address,uint48)", [one, delay]), [{ ...admin, to: one }]),
-      sample(wallet, 0n, encode("cancelRecovery()", []), [admin]),
-      sample(wallet, 0n, encode("withdrawTo(address,address,uint256)", [one, other, amount]), [
-        { ...admin, asset: "native", to: other, amount }
+const tokens: Readonly<Record<string, Moves>> = {
+  "transfer(address,uint256)": move("erc20.transfer", 0, 1),
+  "transferFrom(address,address,uint256)": move("erc20.transfer", 1, 2),
+  ...Object.fromEntries(
+    ["uint8,bytes32,bytes32", "bytes"].flatMap((proof) =>
+      ["transfer", "receive"].map((name) => [
+        `${name}WithAuthorization(address,address,uint256,uint256,uint256,bytes32,${proof})`,
+        move("erc20.transfer", 1, 2)
       ])
     )
-  )
+  ),
+  "approve(address,uint256)": move("erc20.approve", 0, 1),
+  "increaseAllowance(address,uint256)": move("erc20.approve", 0, 1),
+  "permit(address,address,uint256,uint256,uint8,bytes32,bytes32)": move("erc20.approve", 1, 2),
+  "permit(address,address,uint256,uint256,bytes)": move("erc20.approve", 1, 2),
+  "permit(address,address,uint256,uint256,bool,uint8,bytes32,bytes32)": ([, to, , , allowed], contract) => [
+    ["erc20.approve", contract, to, allowed ? MaxUint256 : 0n]
+  ],
+  "safeTransferFrom(address,address,uint256)": nft,
+  "safeTransferFrom(address,address,uint256,bytes)": nft,
+  "safeTransferFrom(address,address,uint256,uint256,bytes)": move("erc1155.transfer", 1, 3),
+  "safeBatchTransferFrom(address,address,uint256[],uint256[],bytes)": ([, to, , amounts], contract) => [
+    ["erc1155.transfer", contract, to, amounts.reduce((sum: bigint, each: bigint) => sum + each, 0n)]
+  ],
+  "setApprovalForAll(address,bool)": ([to, allowed], contract) => [
+    ["approvalForAll", contract, to, allowed ? null : 0n]
+  ]
+}
+
+const permits: Readonly<Record<string, Moves>> = {
+  "approve(address,address,uint160,uint48)": ([asset, to, amount]) => [["erc20.approve", asset, to, amount]],
+  "permit(address,((address,uint160,uint48,uint48),address,uint256),bytes)": ([, [[asset, amount], to]]) => [
+    ["erc20.approve", asset, to, amount]
+  ],
+  "permit(address,((address,uint160,uint48,uint48)[],address,uint256),bytes)": ([, [grants, to]]) =>
+    grants.map(([asset, amount]: Value) => ["erc20.approve", asset, to, amount]),
+  "transferFrom(address,address,uint160,address)": ([, to, amount, asset]) => [
+    ["erc20.transfer", asset, to, amount]
+  ],
+  "transferFrom((address,address,uint160,address)[])": ([all]) =>
+    all.map(([, to, amount, asset]: Value) => ["erc20.transfer", asset, to, amount])
+}
+
+/** Functions that only the wallet itself may call. */
+const admin: Readonly<Record<string, Moves>> = {
+  "setConfig((uint8,uint8,address[],(bytes32,bytes32)[]))": () => [["wallet.admin", null, null, 0n]],
+  "setRecovery(address,uint48)": ([to]) => [["wallet.admin", null, to, 0n]],
+  "cancelRecovery()": () => [["wallet.admin", null, null, 0n]],
+  "withdrawTo(address,address,uint256)": ([, to, amount]) => [["wallet.admin", "native", to, amount]]
+}
+
+const call: Expected = { kind: "call", asset: null, to: null, amount: 0n }
+
+const valueOf = ({ arrayChildren, components, type }: ParamType): fc.Arbitrary<unknown> => {
+  if (arrayChildren !== null) return fc.array(valueOf(arrayChildren), { maxLength: 3 })
+  if (components !== null) return fc.tuple(...components.map(valueOf))
+  if (type.startsWith("uint")) return uint(Number(type.slice(4)))
+  return type === "address" ? address : type === "bool" ? fc.boolean() : type === "bytes" ? hex(70) : bytes32
+}
+
+/** Calls of these functions, with any arguments. A list without elements moves nothing: the call is not read. */
+const callsOf = (
+  functions: Readonly<Record<string, Moves>>,
+  contract: fc.Arbitrary<Address.Address>,
+  wei: fc.Arbitrary<bigint> = value
+) =>
+  fc.constantFrom(...Object.entries(functions)).chain(([signature, moves]) => {
+    const { inputs } = FunctionFragment.from(`function ${signature}`)
+    return fc.tuple(contract, wei, fc.tuple(...inputs.map(valueOf))).map(([target, value, args]) => {
+      const expected = moves(args, target).map(([kind, asset, to, amount]) => ({ kind, asset, to, amount }))
+      return sample(target, value, encode(signature, args), expected.length === 0 ? [call] : expected)
+    })
+  })
+
+const tokenCall = callsOf(tokens, token)
+const permitCall = callsOf(permits, fc.constant(Movements.permit2))
+const adminCall = callsOf(admin, fc.constant(wallet), fc.constant(0n))
 
 const payment = fc.tuple(token, value).map(([to, wei]) => sample(to, wei, Hex.empty, []))
 
