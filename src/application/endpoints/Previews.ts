@@ -6,23 +6,6 @@ import * as Previews from "../prepare/ops/Previews.js"
 import * as Slices from "../prepare/ops/Slices.js"
 import * as Preview from "../preview/Preview.js"
 
-const make =
-  (
-    rpcs: ChainRpc["Service"],
-    offer: Pick<Offer, "calls" | "context" | "revert">
-  ): NonNullable<Offer["preview"]> =>
-  (prepared) =>
-    offer.context.kind === "direct"
-      ? Effect.succeed(null)
-      : Previews.of(offer, prepared).pipe(
-          Effect.provideService(ChainRpc, rpcs),
-          Effect.map((shown) =>
-            Preview.write(
-              [...shown].sort(([one], [other]) => one - other).map(([index, own]) => ({ index, ...own }))
-            )
-          )
-        )
-
 /**
  * Previews for a request whose caller does not wait; undefined: it asks for none. Fails for a caller that waits, and for
  * requests that are opened in slices.
@@ -38,5 +21,17 @@ export const of = (
     return refuse("expected false without Prefer: respond-async; /estimateGas returns previews")
   if (offer.calls.length > Slices.size)
     return refuse(`expected false with more than ${Slices.size} operations`)
-  return Effect.map(ChainRpc, (rpcs) => make(rpcs, offer))
+  return Effect.map(
+    ChainRpc,
+    (rpcs): Offer["preview"] =>
+      (prepared) =>
+        Previews.of(offer, prepared).pipe(
+          Effect.provideService(ChainRpc, rpcs),
+          Effect.map((shown) =>
+            Preview.write(
+              [...shown].sort(([one], [other]) => one - other).map(([index, own]) => ({ index, ...own }))
+            )
+          )
+        )
+  )
 }

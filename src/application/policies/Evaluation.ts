@@ -1,10 +1,11 @@
+import * as BigInts from "effect/BigInt"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type * as Dependencies from "../../domain/erc4337/Dependencies.js"
 import * as Policy from "../../domain/policy/Policy.js"
 import type { Address } from "../../domain/primitives/Address.js"
 import { type ElementFailure, elementFailure } from "../failures/Elements.js"
-import type { Budget, Budgets, BudgetsError } from "../ports/Budgets.js"
+import type { Budgets, BudgetsError } from "../ports/Budgets.js"
 import type { PolicyVersion } from "../ports/Policies.js"
 import type { AccountId } from "../ports/Tenants.js"
 import * as Call from "../prepare/Call.js"
@@ -147,14 +148,6 @@ export const of = (
 
     /** Room of each limit over a window, after the elements before. */
     const rooms = new Map<string, bigint>()
-    const roomOf = (pot: Budget, { max, per }: Policy.Limit) =>
-      Effect.gen(function* () {
-        const known = rooms.get(pot.name)
-        if (known !== undefined || !Usage.isWindow(per)) return known ?? max
-        const { booked, held } = yield* figures(pot, now, per)
-        const room = max - booked - held
-        return room > 0n ? room : 0n
-      })
     /** Counts an element in the limits of a policy; `taken`: the room that it leaves. */
     const count = (
       { bound, objection }: Finding,
@@ -162,12 +155,13 @@ export const of = (
       taken: Map<string, bigint>
     ) =>
       Effect.gen(function* () {
-        if (objection !== null) return { bound, objection }
-        for (const limit of bound.policy.limits ?? []) {
+        for (const limit of objection === null ? (bound.policy.limits ?? []) : []) {
+          const { max, per } = limit
           const asked = Policy.amountOf(limit, element.spending) ?? 0n
-          if (!Usage.isWindow(limit.per) || !Policy.isOn(limit, chainId) || asked === 0n) continue
+          if (!Usage.isWindow(per) || !Policy.isOn(limit, chainId) || asked === 0n) continue
           const pot = Rulebook.potOf(accountId, bound, limit, element.wallet)
-          const room = yield* roomOf(pot, limit)
+          const read = Effect.map(figures(pot, now, per), ({ booked, held }) => max - booked - held)
+          const room = BigInts.max(0n, rooms.get(pot.name) ?? (yield* read))
           if (asked > room) return { bound, objection: Judgement.ofLimit(limit, room, asked) }
           taken.set(pot.name, room - asked)
         }

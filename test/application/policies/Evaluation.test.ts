@@ -2,11 +2,11 @@ import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Evaluation from "../../../src/application/policies/Evaluation.js"
 import type { PolicyVersion } from "../../../src/application/ports/Policies.js"
-import type { Movement } from "../../../src/domain/policy/Movements.js"
+import * as Movements from "../../../src/domain/policy/Movements.js"
 import type { Limit, Rule } from "../../../src/domain/policy/Policy.js"
 import * as Address from "../../../src/domain/primitives/Address.js"
-import * as Hex from "../../../src/domain/primitives/Hex.js"
 import { alice } from "../../support/journal/Make.js"
+import * as Parties from "../../support/Parties.js"
 
 const token = Address.unsafe(`0x${"33".repeat(20)}`)
 const shop = Address.unsafe(`0x${"77".repeat(20)}`)
@@ -36,23 +36,11 @@ const allow: Rule = {
 const cap: Limit = { name: "cap", chain: "8453", asset: token, per: "day", max: 150n }
 
 const payment = (amount: bigint, to = shop) => ({
-  movements: (): ReadonlyArray<Movement> => [
-    { kind: "erc20.transfer", contract: token, selector: null, data: Hex.empty, asset: token, to, amount }
-  ]
+  movements: () => [{ ...Movements.plain("erc20.transfer"), contract: token, asset: token, to, amount }]
 })
 
 const asker = {
-  caller: {
-    principal: {
-      accountId: alice,
-      name: "alice",
-      tier: "pro" as const,
-      scopes: new Set(["policies" as const]),
-      paused: false,
-      keyId: null
-    },
-    requestId: "one"
-  },
+  caller: Parties.caller(),
   endpoint: "/execute",
   signers: [],
   wallet: null,

@@ -40,20 +40,14 @@ export const WithSecret = Schema.Struct({
   })
 }).annotate({ identifier: "SetDecisionHook" })
 
-type Terms = Pick<typeof Hook.Type, "on" | "onFailure" | "timeoutMillis">
-
-const shown = (
-  { on, onFailure, timeoutMillis }: Terms,
-  url: string,
-  { at, by }: Pick<Setting, "at" | "by">
-) => ({
-  origin: new URL(url).origin,
-  timeoutMillis,
-  on,
-  onFailure,
-  at,
-  by
-})
+/** A stored hook without its secret. */
+const shown = ({ at, by, content }: Setting) =>
+  Effect.map(Schema.decodeEffect(Stored)(content ?? ""), ({ secret: _, url, ...terms }) => ({
+    origin: new URL(url).origin,
+    ...terms,
+    at,
+    by
+  }))
 
 /** Stores a version. A store that fails is a defect. */
 const put = ({ principal, requestId }: Caller, content: string | null) =>
@@ -66,28 +60,23 @@ const put = ({ principal, requestId }: Caller, content: string | null) =>
   })
 
 /** Sets the account's hook under a new secret, and returns the secret. */
-export const set = (caller: Caller, { url, ...given }: typeof Request.Type) =>
+export const set = (
+  caller: Caller,
+  { on = "all", onFailure = "refuse", timeoutMillis = 2_000, url }: typeof Request.Type
+) =>
   Effect.gen(function* () {
-    const { accountId } = caller.principal
-    const refusal = (yield* WebhookSender).refusal(accountId, url)
+    const refusal = (yield* WebhookSender).refusal(caller.principal.accountId, url)
     if (refusal !== null) return yield* invalidAt("url", refusal)
     const secret = yield* Effect.flatMap(Settings, ({ newSecret }) => newSecret)
-    const terms: Terms = {
-      timeoutMillis: given.timeoutMillis ?? 2_000,
-      on: given.on ?? "all",
-      onFailure: given.onFailure ?? "refuse"
-    }
-    const setting = yield* put(caller, Schema.encodeSync(Stored)({ ...terms, url, secret }))
-    return { decisionHook: shown(terms, url, setting), secret }
+    const content = Schema.encodeSync(Stored)({ on, onFailure, timeoutMillis, url, secret })
+    return { decisionHook: yield* Effect.orDie(shown(yield* put(caller, content))), secret }
   }).pipe(Span.named("SetDecisionHook"))
 
 /** The account's hook in force, without its secret. */
 export const get = ({ principal: { accountId } }: Caller) =>
   Effect.gen(function* () {
     const setting = yield* (yield* Settings).find(accountId, settingName)
-    if (setting === null) return { decisionHook: null }
-    const stored = yield* Schema.decodeEffect(Stored)(setting.content ?? "")
-    return { decisionHook: shown(stored, stored.url, setting) }
+    return { decisionHook: setting === null ? null : yield* shown(setting) }
   }).pipe(Effect.orDie, Span.named("GetDecisionHook"))
 
 /** Removes the account's hook. */

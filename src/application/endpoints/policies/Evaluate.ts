@@ -151,31 +151,31 @@ const draftsOf = ({ policies = {} }: Pick<Request, "policies">) =>
     (entries) => new Map(entries)
   )
 
+/** The finding as the viewer sees it; none: an observed policy of the operator's. */
 const show =
   (view: Evaluation.View) =>
   ({ bound, objection }: Evaluation.Finding): ReadonlyArray<typeof Finding.Type> => {
     const { layer, policy, subject, version } = bound
-    const found = {
-      subject,
-      layer,
-      mode: policy.mode,
-      verdict: objection === null ? "allow" : "refuse"
-    } as const
-    if (view === "operator" || layer === "account")
-      return [
-        {
-          ...found,
-          version: version === Evaluation.draft ? null : version,
-          rule: objection?.rule ?? null,
-          limit: objection?.limit ?? null,
-          left: objection?.left ?? null,
-          reason: objection?.problem ?? null
-        }
-      ]
-    return policy.mode === "observe"
-      ? []
-      : [{ ...found, version: null, rule: null, limit: null, left: null, reason: null }]
+    const { mode } = policy
+    const isWhole = view === "operator" || layer === "account"
+    if (!isWhole && mode === "observe") return []
+    const { left, limit, problem, rule } = isWhole && objection !== null ? objection : hidden
+    return [
+      {
+        subject,
+        layer,
+        version: isWhole && version !== Evaluation.draft ? version : null,
+        mode,
+        verdict: objection === null ? "allow" : "refuse",
+        rule,
+        limit,
+        left,
+        reason: problem
+      }
+    ]
   }
+
+const hidden = { rule: null, limit: null, left: null, problem: null }
 
 /** Evaluates the request as its caller's. Drafts replace the account's layer, or for the operator the operator's. */
 export const evaluate = (caller: Caller, given: Request, view: Evaluation.View) =>

@@ -4,8 +4,11 @@ import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as Policy from "../../../domain/policy/Policy.js"
 import * as Subject from "../../../domain/policy/Subject.js"
+import * as Uint from "../../../domain/primitives/Uint.js"
 import { type Failure, invalidAt, notFound, unavailable } from "../../failures/Failure.js"
 import * as Span from "../../observe/Span.js"
+import * as Uses from "../../policies/Usage.js"
+import { Budgets } from "../../ports/Budgets.js"
 import { Networks } from "../../ports/Networks.js"
 import { Policies, PoliciesError, type PolicyVersion } from "../../ports/Policies.js"
 import { Tenants } from "../../ports/Tenants.js"
@@ -201,3 +204,53 @@ export const get = (caller: Caller, { subject: text, version }: Path & typeof Qu
     )
     return found === undefined ? yield* notFound("policy_not_found") : shown(found)
   }).pipe(toFailure, Span.named("GetPolicy"))
+
+export const Usage = Schema.Struct({
+  subject: Schema.String.annotate({ description: "The subject whose policy counts, for example wallet:*." }),
+  version: Schema.Int,
+  limits: Schema.Array(
+    Schema.Struct({
+      limit: Schema.String.annotate({ description: "Name of the limit." }),
+      chain: Schema.String,
+      asset: Schema.String,
+      window: Schema.Literals(["op", "request", "day", "24h", "30d"]),
+      max: Uint.schema,
+      held: Schema.NullOr(Uint.schema).annotate({
+        description:
+          "Reserved for work that is not settled. Null: the limit counts each op or request for itself."
+      }),
+      booked: Schema.NullOr(Uint.schema).annotate({ description: "Spent in the window." })
+    })
+  )
+}).annotate({ identifier: "PolicyUsage" })
+
+export const shownUsage = (
+  { subject, version }: PolicyVersion,
+  uses: ReadonlyArray<Uses.Use>
+): typeof Usage.Type => ({
+  subject,
+  version,
+  limits: uses.map(({ figures, limit: { asset, chain, max, name, per } }) => ({
+    limit: name,
+    chain,
+    asset,
+    window: per,
+    max,
+    held: figures?.held ?? null,
+    booked: figures?.booked ?? null
+  }))
+})
+
+/** Use of the limits of a subject's policy. */
+export const usage = (caller: Caller, { subject: text }: Path) =>
+  Effect.gen(function* () {
+    const subject = yield* subjectOf(text)
+    const binding = Uses.bindingOf(yield* current(caller), "account", subject)
+    if (binding === undefined) return yield* notFound("policy_not_found")
+    if (subject === Subject.everyWallet)
+      return yield* invalidAt(
+        "subject",
+        "wallet:* counts each wallet for itself: ask for wallet: and its address"
+      )
+    return shownUsage(binding, yield* Effect.orDie(Uses.of(yield* Budgets, binding, subject)))
+  }).pipe(toFailure, Span.named("GetPolicyUsage"))

@@ -7,7 +7,6 @@ import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
 import * as ChainFacts from "../../../application/chain/ChainFacts.js"
 import * as Evaluate from "../../../application/endpoints/policies/Evaluate.js"
-import * as GetUsage from "../../../application/endpoints/policies/GetUsage.js"
 import * as Endpoint from "../../../application/endpoints/policies/Policies.js"
 import * as Payer from "../../../application/payers/Payer.js"
 import * as Usage from "../../../application/policies/Usage.js"
@@ -88,17 +87,12 @@ const listed = (versions: ReadonlyArray<PolicyVersion>, nothing: string) => ({
   json: versions.map(shown)
 })
 
-/** Sets or removes a subject's policy in the operator's layer. */
-const put = (
-  id: string,
-  text: string,
-  logged: OperatorContext.Logged,
-  contentOf: (subject: string) => Effect.Effect<Subject.Content, string>
-) =>
+/** Sets a subject's policy in the operator's layer to a file's, with all problems of the file; null removes it. */
+const put = (id: string, text: string, logged: OperatorContext.Logged, file: string | null) =>
   Effect.gen(function* () {
     const context = yield* open(id, text)
     const { accountId, now, store, subject: named } = context
-    const content = yield* contentOf(named)
+    const content = file === null ? null : yield* decodeFile(file, Subject.contentOf(named))
     yield* OperatorContext.record(
       context,
       content === null ? "remove" : "set",
@@ -120,9 +114,6 @@ const put = (
     return "version" in put ? put : yield* Effect.fail(`the operator has set no policy for ${named}`)
   })
 
-/** The content of a file, with all its problems. */
-const read = (file: string) => (named: string) => decodeFile(file, Subject.contentOf(named))
-
 const set = Command.make("set", {
   account,
   subject,
@@ -138,7 +129,7 @@ const set = Command.make("set", {
     "acme list:suppliers suppliers.json"
   ),
   report(function* ({ account, file, subject, ...logged }) {
-    const version = yield* put(account, subject, logged, read(file))
+    const version = yield* put(account, subject, logged, file)
     const { config, ports } = yield* OperatorContext.openFor(account)
     const warnings = yield* Endpoint.warningsOf(version).pipe(
       Effect.provide(Wiring.callers(config)),
@@ -155,7 +146,7 @@ const set = Command.make("set", {
 const remove = Command.make("remove", { account, subject, ...OperatorContext.logged, json }).pipe(
   help("Removes the operator's policy. Its versions stay in the history.", "acme wallet:*"),
   report(function* ({ account, subject, ...logged }) {
-    const version = yield* put(account, subject, logged, () => Effect.succeed(null))
+    const version = yield* put(account, subject, logged, null)
     return { json: shown(version), text: `${version.subject} has no policy of the operator any more` }
   })
 )
@@ -171,13 +162,10 @@ const show = Command.make("show", {
   report(function* ({ account, layer, subject, version }) {
     const { accountId, store, subject: named } = yield* open(account, subject)
     const number = yield* whole("version", version)
-    const [newest, ...earlier] = yield* store.history(accountId, yield* layerOf(layer), named)
-    const found =
-      number === undefined
-        ? newest?.content === null
-          ? undefined
-          : newest
-        : [newest, ...earlier].find((each) => each?.version === number)
+    const versions = yield* store.history(accountId, yield* layerOf(layer), named)
+    const found = versions.find((each, place) =>
+      number === undefined ? place === 0 && each.content !== null : each.version === number
+    )
     return found === undefined
       ? yield* Effect.fail(`there is no such policy of ${named}; "castellan policies history" lists versions`)
       : one(found)
@@ -288,7 +276,7 @@ const usage = Command.make("usage", { account, subject, layer, json }).pipe(
     const binding = Usage.bindingOf(yield* store.current(accountId), yield* layerOf(layer), named)
     if (binding === undefined) return yield* Effect.fail(`there is no policy of ${named}`)
     const uses = yield* Usage.of(Context.get(ports, Budgets), binding, named)
-    const { limits } = Schema.encodeSync(GetUsage.Response)(GetUsage.shown(binding, uses))
+    const { limits } = Schema.encodeSync(Endpoint.Usage)(Endpoint.shownUsage(binding, uses))
     return Table.list(limits, `version ${binding.version} of ${binding.subject} has no limits`, {
       LIMIT: (each) => each.limit,
       CHAIN: (each) => each.chain,

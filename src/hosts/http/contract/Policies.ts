@@ -2,7 +2,6 @@ import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
 import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
 import * as OpenApi from "effect/http-api/OpenApi"
 import * as Evaluate from "../../../application/endpoints/policies/Evaluate.js"
-import * as GetUsage from "../../../application/endpoints/policies/GetUsage.js"
 import * as Policies from "../../../application/endpoints/policies/Policies.js"
 import { maxAddresses } from "../../../domain/policy/Policy.js"
 import * as ErrorEnvelope from "../message/ErrorEnvelope.js"
@@ -80,7 +79,7 @@ export const group = HttpApiGroup.make("policies")
       ),
     HttpApiEndpoint.get("getPolicyUsage", "/policies/:subject/usage", {
       ...ofOne,
-      success: GetUsage.Response
+      success: Policies.Usage
     }).annotateMerge(
       describe(
         "Ask what limits have counted",
@@ -120,6 +119,6 @@ export const useCases = {
   setPolicy: Policies.set,
   getPolicy: Policies.get,
   removePolicy: Policies.remove,
-  getPolicyUsage: GetUsage.run,
+  getPolicyUsage: Policies.usage,
   evaluatePolicies: Evaluate.run
 }

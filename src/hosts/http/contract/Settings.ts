@@ -46,6 +46,7 @@ export const decisionHook = HttpApiGroup.make("decisionHook")
   .annotate(OpenApi.Description, "The receiver that decides about requests before their acceptance.")
 
 const one = { chainId: "8453" }
+const ofOne = { disableCodecs: true, params: TopUps.Path.fields, error: ErrorEnvelope.schemas[404] } as const
 
 const terms = {
   signer: Sample.signer,
@@ -65,9 +66,7 @@ const terms = {
 export const topUps = HttpApiGroup.make("topups")
   .add(
     HttpApiEndpoint.put("setTopUp", "/topups/:chainId", {
-      disableCodecs: true,
-      params: TopUps.Path.fields,
-      error: ErrorEnvelope.schemas[404],
+      ...ofOne,
       payload: TopUps.Terms,
       success: TopUps.Shown
     })
@@ -80,9 +79,7 @@ export const topUps = HttpApiGroup.make("topups")
         )
       ),
     HttpApiEndpoint.get("getTopUp", "/topups/:chainId", {
-      disableCodecs: true,
-      params: TopUps.Path.fields,
-      error: ErrorEnvelope.schemas[404],
+      ...ofOne,
       success: TopUps.Shown
     }).annotateMerge(
       describe("Ask for top-ups", "The account's terms on this chain; null: none are set.", one)
