@@ -3,7 +3,8 @@ import * as Effect from "effect/Effect"
 import * as Evaluate from "../../../src/application/endpoints/policies/Evaluate.js"
 import * as Policy from "../../../src/domain/policy/Policy.js"
 import * as MemoryService from "../../support/http/MemoryService.js"
-import { type Answered, ask, envelope, key, otherKeyId, readOnlyKey } from "../../support/http/Service.js"
+import { otherKeyId } from "../../support/http/Service.js"
+import { facts, refusal, type Send } from "./InMemory.js"
 
 const { place } = MemoryService
 const shop = `0x${"77".repeat(20)}`
@@ -34,24 +35,7 @@ const policy = (more: object = {}) => ({
 })
 const shops = { addresses: [shop] }
 
-type Send = (method: string, target: string, body?: unknown, apiKey?: string) => Effect.Effect<Answered>
-
-const fact = (text: string, body: (send: Send) => Effect.Effect<void>): void => {
-  it.live(text, () =>
-    Effect.flatMap(MemoryService.make, (front) =>
-      body((method, target, given, apiKey = key) => {
-        const text = given === undefined ? "" : JSON.stringify(given)
-        const headers = { "x-api-key": apiKey, "content-type": "application/json" }
-        return ask(front, {
-          method,
-          target: `/policies${target}`,
-          headers: text === "" ? { "x-api-key": apiKey } : { ...headers, "content-length": `${text.length}` },
-          ...(text !== "" && { body: text })
-        })
-      })
-    )
-  )
-}
+const fact = facts("/policies")
 
 interface Element {
   readonly verdict: string
@@ -60,17 +44,12 @@ interface Element {
 }
 
 const evaluate = (send: Send, body: object): Effect.Effect<ReadonlyArray<Element>> =>
-  Effect.map(send("POST", "/evaluate", body), ({ status, text }) => {
+  Effect.map(send("/evaluate", body, { method: "POST" }), ({ status, text }) => {
     expect(status, text).toBe(200)
     return JSON.parse(text).elements
   })
 
 const verdicts = (elements: ReadonlyArray<Element>) => elements.map(({ verdict }) => verdict)
-
-const refusal = (answer: Answered) => {
-  const { code, details } = envelope(answer)
-  return [answer.status, code, ...details.map(({ message, path }) => `${path}: ${message}`)]
-}
 
 describe("POST /policies/evaluate", () => {
   it("judges requests of each endpoint that rules may name, except the service's own", () =>
@@ -130,9 +109,9 @@ describe("POST /policies/evaluate", () => {
 
   fact("judges by the policies in force, of the key that is named", (send) =>
     Effect.gen(function* () {
-      yield* send("PUT", "/list:shops", shops)
-      yield* send("PUT", `/key:${otherKeyId}`, policy())
-      yield* send("PUT", "/wallet:*", policy({ mode: "observe", rules: [] }))
+      yield* send("/list:shops", shops)
+      yield* send(`/key:${otherKeyId}`, policy())
+      yield* send("/wallet:*", policy({ mode: "observe", rules: [] }))
       const asked = execute(transfer("101"))
       expect(yield* evaluate(send, asked)).toMatchObject([
         {
@@ -187,28 +166,6 @@ describe("POST /policies/evaluate", () => {
     })
   )
 
-  fact("judges signatures, without a wallet", (send) =>
-    Effect.gen(function* () {
-      const asked = (more: object) => ({
-        endpoint: "/sign",
-        request: { messages: ["hello", "goodbye"], signer: place.signer, ...more },
-        policies: { account: policy({ rules: [{ ...allow, match: { kinds: ["sign.message"] } }] }) }
-      })
-      const [element] = yield* evaluate(send, asked({}))
-      expect(element).toMatchObject({ wallet: null, verdict: "allow", movements: [{ kind: "sign.message" }] })
-      const hashed = asked({ messages: [`0x${"11".repeat(32)}`], hashed: true })
-      expect(yield* evaluate(send, hashed)).toMatchObject([
-        { verdict: "refuse", policies: [{ reason: "sign.hash is not allowed" }] }
-      ])
-      const broken = yield* send("POST", "/evaluate", asked({ messages: ["0x11"], hashed: true }))
-      expect(refusal(broken)).toEqual([
-        400,
-        "invalid_request",
-        expect.stringContaining("request.messages[0]: ")
-      ])
-    })
-  )
-
   fact("names faults of the inner request, of drafts and of the key", (send) =>
     Effect.gen(function* () {
       const asked = execute(transfer("1"))
@@ -243,6 +200,13 @@ describe("POST /policies/evaluate", () => {
             "request.operations[0].signature: either signature or settings.signer is required"
           ]
         ],
+        [
+          {
+            endpoint: "/sign",
+            request: { messages: ["hello", "0x11"], hashed: true, signer: place.signer }
+          },
+          ["invalid_request", "request.messages[0]: expected 32 bytes: 0x and 64 hex digits"]
+        ],
         [{ ...asked, endpoint: undefined }, ["invalid_request", "endpoint: endpoint is required"]],
         [
           { ...asked, endpoint: "/unstuck" },
@@ -269,15 +233,10 @@ describe("POST /policies/evaluate", () => {
         ]
       ]
       for (const [body, expected] of facts)
-        expect(refusal(yield* send("POST", "/evaluate", body)), JSON.stringify(body)).toEqual([
+        expect(refusal(yield* send("/evaluate", body, { method: "POST" })), JSON.stringify(body)).toEqual([
           400,
           ...expected
         ])
-      expect(refusal(yield* send("POST", "/evaluate", asked, readOnlyKey))).toEqual([
-        401,
-        "scope_missing",
-        expect.anything()
-      ])
     })
   )
 })

@@ -1,8 +1,7 @@
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import type { HttpService } from "../../../src/hosts/http/service/HttpService.js"
-import * as MemoryService from "../../support/http/MemoryService.js"
-import { type Answered, ask, envelope, key, readOnlyKey } from "../../support/http/Service.js"
+import type { Answered } from "../../support/http/Service.js"
+import { facts, refusal } from "./InMemory.js"
 
 const subject = "key:21ca2b88d8bd"
 const token = "0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913"
@@ -23,37 +22,9 @@ const policy = {
   ]
 }
 
-interface More {
-  readonly method?: string
-  readonly headers?: Readonly<Record<string, string>>
-}
-
-const asking =
-  (front: HttpService) =>
-  (path: string, body?: unknown, { headers = {}, method }: More = {}): Effect.Effect<Answered> => {
-    const text = typeof body === "string" ? body : JSON.stringify(body)
-    return ask(front, {
-      method: method ?? (body === undefined ? "GET" : "PUT"),
-      target: `/policies${path}`,
-      headers: {
-        "x-api-key": key,
-        ...(body !== undefined && { "content-type": "application/json", "content-length": `${text.length}` }),
-        ...headers
-      },
-      ...(body !== undefined && { body: text })
-    })
-  }
-
 const read = ({ status, text }: Answered) => [status, JSON.parse(text)]
 
-const refusal = (answer: Answered) => {
-  const { code, details } = envelope(answer)
-  return [answer.status, code, ...details.map(({ message, path }) => `${path}: ${message}`)]
-}
-
-const fact = (text: string, body: (put: ReturnType<typeof asking>) => Effect.Effect<void>): void => {
-  it.live(text, () => Effect.flatMap(MemoryService.make, (front) => body(asking(front))))
-}
+const fact = facts("/policies")
 
 describe("spending rules over HTTP", () => {
   fact("PUT adds versions, which GET shows, and the same content adds none", (put) =>
@@ -271,22 +242,6 @@ describe("spending rules over HTTP", () => {
       ])
       expect((yield* put("/list:l4", { addresses: [] })).status).toBe(200)
       expect((yield* put("/list:l5", many)).status).toBe(200)
-    })
-  )
-
-  fact("keys without the scope policies read and change nothing", (put) =>
-    Effect.gen(function* () {
-      const headers = { "x-api-key": readOnlyKey }
-      for (const answer of [
-        yield* put("", undefined, { headers }),
-        yield* put(`/${subject}`, policy, { headers }),
-        yield* put(`/${subject}/usage`, undefined, { headers })
-      ])
-        expect(refusal(answer)).toEqual([
-          401,
-          "scope_missing",
-          "X-API-Key: the endpoint needs the scope policies"
-        ])
     })
   )
 })

@@ -23,19 +23,6 @@ const receiver = (): string => `0x${(0xabc0_0000 + receivers++).toString(16).pad
 const payments = (count: number, to: string): ReadonlyArray<Operation> =>
   Array.from({ length: count }, (_, index) => stack.transfer(wallets[index % 4] ?? "a", to))
 
-const accepted = async (
-  life: Runtime,
-  operations: ReadonlyArray<Operation>,
-  more: Partial<Caller> = {}
-): Promise<Caller> => {
-  const caller = { ...stack.caller(), ...more }
-  const requestId = await new Promise<string>((resolve, reject) => {
-    const asked: Caller = { ...caller, isAsynchronous: true, onAccepted: resolve }
-    life.runPromise(stack.execute(operations, {}, asked)).catch(reject)
-  })
-  return { ...caller, requestId }
-}
-
 const final = async (life: Runtime, caller: Caller) => {
   for (;;) {
     const state = await life.runPromise(GetRequest.run(caller, { requestId: caller.requestId, wait: "60" }))
@@ -53,7 +40,7 @@ describe("a request of more operations than a slice has", () => {
         if (index === bad) return { ...each, funcParams: [to, "5000000"] }
         return index === 11 ? { ...each, dependsOn: 590 } : each
       })
-      const caller = await accepted(life, operations)
+      const caller = await stack.accepted(life, operations)
       const early = await life.runPromise(GetRequest.run(caller, { requestId: caller.requestId }))
       expect(early).toMatchObject({ state: "pending", progress: { total: 600 } })
       const state = await final(life, caller)
@@ -96,8 +83,8 @@ describe("a request of more operations than a slice has", () => {
     const idempotency = { key: "payday", bodyHash: Hex.unsafe32(`0x${"77".repeat(32)}`) }
     const caller = await stack.living({ database }, async (life) => {
       await Known.past(stack, life)
-      const caller = await accepted(life, payments(700, to), { idempotency })
-      const again = await accepted(life, payments(700, to), { idempotency })
+      const caller = await stack.accepted(life, payments(700, to), { idempotency })
+      const again = await stack.accepted(life, payments(700, to), { idempotency })
       expect(again.requestId).toBe(caller.requestId)
       await begun(to)
       return caller
@@ -115,7 +102,7 @@ describe("a request of more operations than a slice has", () => {
   it("is cancelled except for its signed operations", () =>
     stack.living({}, async (life) => {
       const to = receiver()
-      const caller = await accepted(life, payments(800, to))
+      const caller = await stack.accepted(life, payments(800, to))
       await begun(to)
       const { requestId } = caller
       const { cancelled, kept } = await life.runPromise(CancelRequest.run(caller, { requestId }))

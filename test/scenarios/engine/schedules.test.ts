@@ -13,15 +13,7 @@ const stack = useStack({}, async (stack) => {
   await stack.provider.send("evm_setIntervalMining", [1])
 })
 
-/** Its caller leaves once it is accepted. */
-const accepted = async (life: Runtime, ...operations: ReadonlyArray<Operation>): Promise<Caller> => {
-  const caller = stack.caller()
-  await new Promise<void>((resolve, reject) => {
-    const asked: Caller = { ...caller, isAsynchronous: true, onAccepted: () => resolve() }
-    life.runPromise(stack.execute(operations, {}, asked)).catch(reject)
-  })
-  return caller
-}
+const accepted = (life: Runtime, ...operations: ReadonlyArray<Operation>) => stack.accepted(life, operations)
 const stateOf = (life: Runtime, caller: Caller, wait?: string) =>
   life.runPromise(
     GetRequest.run(caller, { requestId: caller.requestId, ...(wait !== undefined && { wait }) })

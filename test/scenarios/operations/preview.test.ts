@@ -353,14 +353,6 @@ describe("a preview's node", () => {
 })
 
 describe("an asynchronous request's previews", () => {
-  const accepted = async (life: Runtime, operations: ReadonlyArray<Operation>, preview = true) => {
-    const caller = stack.caller()
-    await new Promise<void>((resolve, reject) => {
-      const asked: Caller = { ...caller, isAsynchronous: true, onAccepted: () => resolve() }
-      life.runPromise(stack.execute(operations, {}, asked, preview)).catch(reject)
-    })
-    return caller
-  }
   const stateOf = (life: Runtime, caller: Caller, wait = "0") =>
     life.runPromise(GetRequest.run(caller, { requestId: caller.requestId, wait }))
 
@@ -369,10 +361,12 @@ describe("an asynchronous request's previews", () => {
     const first = stack.begin({ database, ownsLanes: false })
     await Known.past(stack, first)
     const validAfter = (await stack.now()) + 1_000
-    const caller = await accepted(first, [
-      stack.transfer("one", dead, "11"),
-      stack.transfer("one", dead, "12", { validAfter })
-    ])
+    const caller = await stack.accepted(
+      first,
+      [stack.transfer("one", dead, "11"), stack.transfer("one", dead, "12", { validAfter })],
+      {},
+      true
+    )
     const { previews } = await stateOf(first, caller)
     const token = String(stack.token.target)
     const of = (amount: string) => [
@@ -392,7 +386,7 @@ describe("an asynchronous request's previews", () => {
 
   it("are null where it does not ask", () =>
     stack.living({}, async (life) => {
-      const caller = await accepted(life, [stack.hit("two", id("without previews"))], false)
+      const caller = await stack.accepted(life, [stack.hit("two", id("without previews"))])
       expect(await stateOf(life, caller, "30")).toMatchObject({ state: "final", previews: null })
     }))
 

@@ -220,21 +220,16 @@ describe("without a valid answer of a decision hook, nothing is sent: the receiv
   })
 })
 
-/** Its caller leaves once it is accepted. */
-const accepted = async (life: Runtime, operations: Parameters<typeof stack.execute>[0]) => {
-  const caller = stack.caller()
-  await new Promise<void>((resolve, reject) => {
-    const asked = { ...caller, metadata: { run: "due" }, isAsynchronous: true, onAccepted: () => resolve() }
-    life.runPromise(stack.execute(operations, {}, asked)).catch(reject)
-  })
-  return caller.requestId
+const scheduled = async (life: Runtime, id: string) => {
+  const validAfter = (await stack.now()) + 4
+  return stack.accepted(life, [stack.hit("one", id, { validAfter })], { metadata: { run: "due" } })
 }
 
 describe("a decision hook on scheduled work", () => {
   it("decides at acceptance and again when the work is due, and may refuse it then", () =>
     under(async (life) => {
       const id = hashOf("due refused")
-      const requestId = await accepted(life, [stack.hit("one", id, { validAfter: (await stack.now()) + 4 })])
+      const { requestId } = await scheduled(life, id)
       expect(decider.asked[0]?.data).toMatchObject({
         elements: [{ index: 0, preview: { basis: "simulation" } }]
       })
@@ -247,7 +242,7 @@ describe("a decision hook on scheduled work", () => {
   it("delays due work until it answers", () =>
     under(async (life) => {
       const id = hashOf("due delayed")
-      const requestId = await accepted(life, [stack.hit("one", id, { validAfter: (await stack.now()) + 4 })])
+      const { requestId } = await scheduled(life, id)
       decider.behave((response) => void response.writeHead(503).end())
       await expect.poll(() => decider.asked.length, { timeout: 10_000 }).toBeGreaterThan(1)
       expect(await stack.counts(id)).toEqual([0])

@@ -1,13 +1,12 @@
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
 import { describe, expect, it } from "vitest"
-import { Policies } from "../../../src/application/ports/Policies.js"
-import type * as Policy from "../../../src/domain/policy/Policy.js"
 import type { Subject } from "../../../src/domain/policy/Subject.js"
 import * as Address from "../../../src/domain/primitives/Address.js"
 import * as Keccak from "../../../src/domain/primitives/Keccak.js"
 import * as Known from "../../support/stack/Known.js"
-import { account, errorsOf, type LifeOptions, type Runtime, useStack } from "../../support/stack/Stack.js"
+import { errorsOf, type LifeOptions, type Runtime, useStack } from "../../support/stack/Stack.js"
+import * as Policed from "./Policed.js"
 
 const stack = useStack({}, async (stack) => {
   for (const wallet of await stack.create("one")) await stack.mint(wallet, 1_000_000n)
@@ -16,47 +15,19 @@ const stack = useStack({}, async (stack) => {
 
 const keyId = "0123456789ab"
 
-let shops = 0
-/** A recipient that has received nothing. */
-const shop = (): Address.Address => {
-  shops += 1
-  return Address.unsafe(`0x${"51".repeat(18)}${shops.toString(16).padStart(4, "0")}`)
-}
-
 /** Allows payments of the token up to a sum a day; `null` allows nothing. */
-const allow = (life: Runtime, subject: Subject, max: bigint | null) =>
-  life.runPromise(
-    Effect.gen(function* () {
-      const { put } = yield* Policies
-      const chain = String(stack.anvil.chainId)
-      const asset = Address.unsafe(String(stack.token.target))
-      const content: Policy.Policy = {
-        mode: "enforce",
-        expiresAt: 0,
-        rules: max === null ? [] : [{ name: "all", effect: "allow", match: { kinds: ["erc20.transfer"] } }],
-        limits: max === null ? [] : [{ name: "cap", chain, asset, per: "day", max }]
-      }
-      yield* put(
-        { accountId: account, layer: "account", subject, content, at: 1, by: "tests", requestId: null },
-        null
-      )
-    })
-  )
+const allow = (life: Runtime, subject: Subject, max: bigint | null) => {
+  const limits = [Policed.cap(stack.anvil.chainId, Address.unsafe(String(stack.token.target)), max ?? 0n)]
+  return Policed.put(life, subject, max === null ? {} : { rules: Policed.allowing("erc20.transfer"), limits })
+}
 
 const callerOf = () => {
   const caller = stack.caller()
   return { ...caller, principal: { ...caller.principal, keyId } }
 }
 
-/** Its caller leaves once it is accepted. */
-const accepted = async (life: Runtime, operations: Parameters<typeof stack.execute>[0]) => {
-  const caller = callerOf()
-  await new Promise<void>((resolve, reject) => {
-    const asked = { ...caller, isAsynchronous: true, onAccepted: () => resolve() }
-    life.runPromise(stack.execute(operations, {}, asked)).catch(reject)
-  })
-  return caller.requestId
-}
+const accepted = async (life: Runtime, operations: Parameters<typeof stack.execute>[0]) =>
+  (await stack.accepted(life, operations, callerOf())).requestId
 
 /** The result once a new version is in force, which takes up to a second. */
 const inForce = async <A>(ask: () => Promise<A>): Promise<A> => {
@@ -68,7 +39,7 @@ const inForce = async <A>(ask: () => Promise<A>): Promise<A> => {
 describe("spending rules", () => {
   it("judge scheduled work at acceptance, and as its key when it is due in another process", async () => {
     const database = stack.database()
-    const to = shop()
+    const to = Policed.shop()
     const at = (await stack.now()) + 6
     const payment = { ...stack.transfer("one", to, "100"), validAfter: at }
     const requestId = await stack.living({ database }, async (life) => {
@@ -90,7 +61,7 @@ describe("spending rules", () => {
 
   it("neither judge a repeat of an accepted request, nor store a refusal under its idempotency key", () =>
     stack.living({ database: stack.database() }, async (life) => {
-      const to = shop()
+      const to = Policed.shop()
       const idempotency = { key: "once", bodyHash: Keccak.hashText("once") }
       const send = () =>
         life.runPromise(
@@ -151,7 +122,7 @@ describe("spending rules", () => {
         accept: (list) => Effect.andThen(wait, journal.accept(list))
       }),
       async (slow, life, { goOn, reached }) => {
-        const to = shop()
+        const to = Policed.shop()
         const original = keyed(slow, to)
         await Effect.runPromise(reached.await)
         // The original holds the rest of the limit.
@@ -173,7 +144,7 @@ describe("spending rules", () => {
           Effect.tap(journal.read(question), () => (question.idempotency.length === 0 ? Effect.void : wait))
       }),
       async (slow, life, { goOn, reached }) => {
-        const to = shop()
+        const to = Policed.shop()
         const repeat = keyed(slow, to)
         await Effect.runPromise(reached.await)
         expect(await keyed(life, to)).toEqual([null])
@@ -186,7 +157,7 @@ describe("spending rules", () => {
 
   it("count later slices of a request when they are due", () =>
     stack.living({ database: stack.database() }, async (life) => {
-      const to = shop()
+      const to = Policed.shop()
       const count = 260
       await allow(life, "account", BigInt(count - 2))
       const requestId = await accepted(

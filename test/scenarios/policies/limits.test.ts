@@ -1,11 +1,11 @@
 import * as Effect from "effect/Effect"
 import { afterEach, describe, expect, it } from "vitest"
 import { Budgets } from "../../../src/application/ports/Budgets.js"
-import { Policies } from "../../../src/application/ports/Policies.js"
-import type * as Policy from "../../../src/domain/policy/Policy.js"
+import type { Limit } from "../../../src/domain/policy/Policy.js"
 import * as Address from "../../../src/domain/primitives/Address.js"
 import { type Fault, startFaultyNode } from "../../support/stack/FaultyNode.js"
-import { account, errorsOf, type Runtime, useStack } from "../../support/stack/Stack.js"
+import { errorsOf, type Runtime, useStack } from "../../support/stack/Stack.js"
+import * as Policed from "./Policed.js"
 
 const stack = useStack({ profile: { receiptTimeoutMillis: 3_000 } }, async (stack) => {
   for (const wallet of await stack.create("one", "two")) await stack.mint(wallet, 1_000_000n)
@@ -14,34 +14,8 @@ const stack = useStack({ profile: { receiptTimeoutMillis: 3_000 } }, async (stac
 const stops: Array<() => Promise<void>> = []
 afterEach(() => Promise.all(stops.splice(0).map((stop) => stop())))
 
-let shops = 0
-/** A recipient that has received nothing. */
-const shop = (): Address.Address => {
-  shops += 1
-  return Address.unsafe(`0x${"50".repeat(18)}${shops.toString(16).padStart(4, "0")}`)
-}
-
-const limit = (asset: string, max: bigint, more: Partial<Policy.Limit> = {}) =>
-  ({ name: "cap", chain: String(stack.anvil.chainId), asset, per: "day", max, ...more }) as Policy.Limit
-
-const setTo = (
-  life: Runtime,
-  limits: ReadonlyArray<Policy.Limit>,
-  layer: "operator" | "account" = "account"
-) =>
-  life.runPromise(
-    Effect.gen(function* () {
-      const { put } = yield* Policies
-      const policy = {
-        mode: "enforce",
-        expiresAt: 0,
-        rules: [{ name: "all", effect: "allow", match: { kinds: ["native", "erc20.transfer"] } }],
-        limits
-      } as unknown as Policy.Policy
-      const entry = { accountId: account, layer, subject: "account", content: policy, at: 1, by: "tests" }
-      yield* put({ ...entry, requestId: null } as Parameters<typeof put>[0], null)
-    })
-  )
+const limit = (asset: string, max: bigint, more: Partial<Limit> = {}) =>
+  Policed.cap(stack.anvil.chainId, asset, max, more)
 
 const tokenOf = (): string => Address.unsafe(String(stack.token.target))
 
@@ -51,19 +25,20 @@ const heldOf = (life: Runtime) =>
 
 /** A life with limits and a separate journal. */
 const withLimits = (
-  limits: ReadonlyArray<Policy.Limit>,
+  limits: ReadonlyArray<Limit>,
   body: (life: Runtime) => Promise<void>,
   layer: "operator" | "account" = "account"
 ) =>
   stack.living({ database: stack.database() }, async (life) => {
-    await setTo(life, limits, layer)
+    const rules = Policed.allowing("native", "erc20.transfer")
+    await Policed.put(life, "account", { rules, limits }, layer)
     await body(life)
   })
 
 describe("a limit", () => {
   it("holds over parallel requests, and books what has landed", () =>
     withLimits([limit(tokenOf(), 150n)], async (life) => {
-      const to = shop()
+      const to = Policed.shop()
       const answers = await Promise.all(
         ["one", "two", "one"].map((salt) =>
           life.runPromise(
@@ -84,7 +59,7 @@ describe("a limit", () => {
 
   it("a limit of a request counts its elements in their order", () =>
     withLimits([limit(tokenOf(), 150n, { per: "request" })], async (life) => {
-      const to = shop()
+      const to = Policed.shop()
       const payments = ["100", "100", "50"].map((amount) => stack.transfer("one", to, amount))
       const answer = await life.runPromise(stack.execute(payments))
       expect(errorsOf(answer)).toEqual([
@@ -100,7 +75,7 @@ describe("a limit", () => {
       [limit(tokenOf(), 150n)],
       async (life) => {
         const failure = await life.runPromise(
-          Effect.flip(stack.execute([stack.transfer("one", shop(), "151")]))
+          Effect.flip(stack.execute([stack.transfer("one", Policed.shop(), "151")]))
         )
         expect(failure.code).toBe("policy_refused")
         expect(failure.message).toMatch(
@@ -113,7 +88,7 @@ describe("a limit", () => {
 
   it("counts transactions of the signer until they are settled, and after", () =>
     withLimits([limit("native", 150n)], async (life) => {
-      const to = shop()
+      const to = Policed.shop()
       await life.runPromise(stack.transact({ to, value: 100n }))
       const refusal = await life.runPromise(Effect.flip(stack.transact({ to, value: 100n })))
       expect(refusal.code).toBe("policy_refused")
@@ -147,7 +122,7 @@ const lies: ReadonlyArray<readonly [string, Fault]> = [
 describe("a limit of a caller whose node", () => {
   it.each(lies)("%s holds for operations", (_, lie) =>
     withLimits([limit(tokenOf(), 150n)], async (life) => {
-      const to = shop()
+      const to = Policed.shop()
       const node = await startFaultyNode(stack.anvil.url)
       stops.push(node.stop)
       node.behave(lie)
@@ -161,7 +136,7 @@ describe("a limit of a caller whose node", () => {
 
   it.each(lies)("%s holds for transactions of the signer", (_, lie) =>
     withLimits([limit("native", 150n)], async (life) => {
-      const to = shop()
+      const to = Policed.shop()
       const node = await startFaultyNode(stack.anvil.url)
       stops.push(node.stop)
       node.behave(lie)

@@ -11,14 +11,14 @@ import * as SignMessage from "../../../src/application/endpoints/signing/SignMes
 import * as SignMessages from "../../../src/application/endpoints/signing/SignMessages.js"
 import * as CreateWallets from "../../../src/application/endpoints/wallets/CreateWallets.js"
 import type { Failure } from "../../../src/application/failures/Failure.js"
-import { Policies, type PolicyVersion } from "../../../src/application/ports/Policies.js"
 import type { Caller } from "../../../src/application/request/Caller.js"
-import type { Policy } from "../../../src/domain/policy/Policy.js"
+import type { Limit, Policy } from "../../../src/domain/policy/Policy.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as Authenticator from "../../support/custody/Authenticator.js"
 import * as Journey from "../../support/custody/Journey.js"
 import { endpoints } from "../../support/http/Contract.js"
-import { Address, account, type Ports, type Runtime, useStack } from "../../support/stack/Stack.js"
+import { Address, type Ports, type Runtime, useStack } from "../../support/stack/Stack.js"
+import * as Policed from "./Policed.js"
 
 /** Each endpoint of the contract is judged by the policies of each subject, or exempt for a reason. */
 
@@ -247,22 +247,6 @@ const subjectOf = (form: Form, wallet: string): string =>
         ? `wallet:${wallet}`
         : form
 
-/** Sets a policy of these subjects, by default without rules: it allows nothing. */
-const bind = (
-  life: Runtime,
-  subjects: ReadonlyArray<string>,
-  more: Partial<Policy> = {},
-  layer: PolicyVersion["layer"] = "account"
-) =>
-  life.runPromise(
-    Effect.gen(function* () {
-      const { put } = yield* Policies
-      const content: Policy = { mode: "enforce", expiresAt: 0, rules: [], ...more }
-      const entry = { accountId: account, layer, content, at: 1, by: "tests", requestId: null }
-      for (const subject of subjects) yield* put({ ...entry, subject }, null)
-    })
-  )
-
 const by = (key = keyId): Caller => {
   const caller = stack.caller()
   return { ...caller, principal: { ...caller.principal, keyId: key } }
@@ -279,7 +263,7 @@ describe("the endpoints of the contract", () => {
       const asked = Object.entries(judged).filter(([, { without = [] }]) => !without.includes(form))
       expect(asked.length).toBeGreaterThan(5)
       const subjects = asked.map(([, { wallet }]) => subjectOf(form, wallet()))
-      await bind(life, [...new Set(subjects)])
+      for (const subject of new Set(subjects)) await Policed.put(life, subject)
       for (const [place, [name, { make }]] of asked.entries())
         expect([name, await textOf(life, await make(), by())]).toEqual([
           name,
@@ -290,7 +274,8 @@ describe("the endpoints of the contract", () => {
 
   it("judged ones are not bound by policies of others", () =>
     stack.living({ database: stack.database() }, async (life) => {
-      await bind(life, ["key:0123456789ab", `signer:${to}`, `wallet:${to}`])
+      for (const subject of ["key:0123456789ab", `signer:${to}`, `wallet:${to}`])
+        await Policed.put(life, subject)
       for (const [name, { make }] of Object.entries(judged))
         expect([name, await textOf(life, await make(), by())]).toEqual([
           name,
@@ -300,18 +285,18 @@ describe("the endpoints of the contract", () => {
 
   const all = { name: "all", effect: "allow" } as const
   const kinds = ["native", "erc20.transfer", "erc20.approve", "deploy", "sign.typedData"] as const
-  const capOf = (asset: string, max: bigint, per: "day" | "op" | "request" = "day") =>
-    ({ name: "cap", chain: String(stack.anvil.chainId), asset: asset as "ops", per, max }) as const
+  const capOf = (asset: string, max: bigint, per: Limit["per"] = "day") =>
+    Policed.cap(stack.anvil.chainId, asset, max, { per })
 
   it("judged ones do what a dry run of the request says", () =>
     stack.living({ database: stack.database() }, async (life) => {
       const asked = Object.entries(judged).filter(([, { asset }]) => asset !== undefined)
       expect(asked.map(([name]) => `/${name}`).toSorted()).toEqual(Evaluate.endpoints.toSorted())
       const strict = "key:000000000000"
-      await bind(life, [strict])
+      await Policed.put(life, strict)
       const keyOf = (place: number) => `00000000000${place + 1}`
       for (const [place, [, { asset = token }]] of asked.entries())
-        await bind(life, [`key:${keyOf(place)}`], {
+        await Policed.put(life, `key:${keyOf(place)}`, {
           rules: [{ ...all, match: { kinds } }],
           limits: [capOf(asset(), 1n)]
         })
@@ -377,7 +362,7 @@ describe("the endpoints of the contract", () => {
         const layers = ["account", "operator"] as const
         for (const layer of layers)
           for (const [place, policy] of policies.entries())
-            await bind(life, [`key:${reader(place, layer).principal.keyId}`], policy, layer)
+            await Policed.put(life, `key:${reader(place, layer).principal.keyId}`, policy, layer)
         const answerOf = (caller: Caller, amount: string): Effect.Effect<string, Failure, Ports> =>
           name === "estimateGas"
             ? Effect.map(

@@ -4,30 +4,24 @@ import * as Schema from "effect/Schema"
 import { parseEther } from "ethers"
 import { expect, it } from "vitest"
 import * as Endpoint from "../../../src/application/endpoints/policies/TopUps.js"
-import { Submissions } from "../../../src/application/endpoints/Submissions.js"
-import * as Troubles from "../../../src/application/observe/Troubles.js"
-import * as Figures from "../../../src/application/operate/Figures.js"
 import * as Rulebook from "../../../src/application/policies/Rulebook.js"
 import { Budgets } from "../../../src/application/ports/Budgets.js"
 import { RequestJournal } from "../../../src/application/ports/journal/RequestJournal.js"
 import { Settings } from "../../../src/application/ports/operator/Settings.js"
-import { Policies } from "../../../src/application/ports/Policies.js"
 import * as AccountTopUps from "../../../src/application/topups/AccountTopUps.js"
-import * as TopUps from "../../../src/application/topups/TopUps.js"
 import type { Policy } from "../../../src/domain/policy/Policy.js"
 import * as Address from "../../../src/domain/primitives/Address.js"
-import * as InterruptedAt from "../../support/InterruptedAt.js"
-import * as SetClock from "../../support/SetClock.js"
-import * as Known from "../../support/stack/Known.js"
-import { account, keyOf, type LifeOptions, type Runtime, useStack } from "../../support/stack/Stack.js"
+import { account, keyOf, type Runtime, useStack } from "../../support/stack/Stack.js"
+import * as Policed from "../policies/Policed.js"
+import * as Rounds from "./Rounds.js"
 
 /** Top-ups by an account's signer on a real chain, and the sums on the chain against the caps. */
 
 const stack = useStack()
-const [wei, day] = [parseEther, 86_400_000]
+const { balance, blockedOf, bookedOf, clock, lived, settled } = Rounds.of(stack, AccountTopUps.round, account)
+const wei = parseEther
 const [payer, other] = [keyOf(1).address, keyOf(6).address]
 const chain = () => stack.anvil.chainId.toString()
-const caps = { maxFeePerGas: 10n ** 11n, maxPriorityFeePerGas: 10n ** 10n, transactionGas: 2n ** 24n }
 
 const signer = { clientId: "dev", versionId: "1" }
 const toSigner = {
@@ -38,52 +32,8 @@ const toSigner = {
 }
 const terms: Endpoint.Terms = { signer, keep: wei("1"), dailyCap: wei("2"), targets: [toSigner] }
 
-/** Rounds of a day that no test run crosses, 31 seconds apart. */
-const clock = () => {
-  let ahead = day - (Date.now() % day)
-  return {
-    at: () => Date.now() + ahead,
-    round: Effect.suspend(() => {
-      ahead += TopUps.everyMillis + 1_000
-      return SetClock.by(ahead)(AccountTopUps.round(Troubles.make()))
-    })
-  }
-}
-
-const lived = async <A>(options: LifeOptions, body: (life: Runtime) => Promise<A>): Promise<A> => {
-  const life = stack.begin({ profile: { caps }, ...options })
-  try {
-    await life.runPromise(Effect.flatMap(Submissions, ({ start }) => start))
-    return await body(life)
-  } finally {
-    await life.dispose()
-  }
-}
-
 const set = (life: Runtime, given: Endpoint.Terms) =>
   life.runPromise(Endpoint.set(stack.caller(), { ...given, chainId: chain() }))
-
-const balance = (address: string) => stack.provider.getBalance(address)
-
-const settled = (life: Runtime, round: ReturnType<typeof clock>["round"]) =>
-  expect
-    .poll(
-      async () => {
-        await life.runPromise(round)
-        return life.runPromise(
-          Effect.flatMap(Budgets, ({ open }) => Effect.orDie(open(BigInt(chain()), "topUp")))
-        )
-      },
-      { timeout: 20_000 }
-    )
-    .toEqual([])
-
-const bookedOf = (life: Runtime, at: number) =>
-  life.runPromise(
-    Effect.flatMap(Budgets, ({ figures }) =>
-      Effect.orDie(figures({ accountId: account, chainId: BigInt(chain()), name: "topUp" }, at, "day"))
-    )
-  )
 
 it("a signer and a wallet of the account are raised as docs/topups.md shows, by requests of the account", async () => {
   const [, text = ""] =
@@ -121,41 +71,11 @@ it("a signer and a wallet of the account are raised as docs/topups.md shows, by 
   })
 })
 
-it("the chain's sum stays below an account's caps over a process killed at every kind of step", async () => {
-  const database = stack.database()
-  await stack.fund(payer, wei("10"))
-  const { at, round } = clock()
-  await lived({ database }, async (life) => {
-    // Otherwise equal transactions of other tests count as work that this journal has lost.
-    await Known.past(stack, life)
-    await set(life, terms)
-  })
-  const [start, nonce] = [await balance(payer), await stack.nonce(payer)]
-  for (let step = 1; step <= 400; step += 13)
-    await lived({ database }, async (life) => {
-      await stack.fund(other, 0n)
-      await life.runPromise(InterruptedAt.step(step, round))
-    })
-  await lived({ database }, async (life) => {
-    await settled(life, round)
-    const spent = start - (await balance(payer))
-    expect(await bookedOf(life, at())).toEqual({ booked: spent, held: 0n })
-    expect(await stack.nonce(payer)).toBeGreaterThan(nonce)
-    for (let more = 0; more < 6; more++) {
-      await stack.fund(other, 0n)
-      await settled(life, round)
-    }
-    const all = start - (await balance(payer))
-    expect(all).toBeLessThanOrEqual(terms.dailyCap)
-    expect(all).toBeGreaterThan(terms.dailyCap - wei("0.51"))
-  })
-})
-
 it("a chain that stalls has one top-up, and the signer keeps keep next to its other transactions", async () => {
   await stack.fund(other, 0n)
   const { round } = clock()
   // The signer's own transaction holds 0.1 ether while it waits.
-  const most = wei("0.5") + 31_500n * caps.maxFeePerGas
+  const most = wei("0.5") + 31_500n * Rounds.caps.maxFeePerGas
   await stack.fund(payer, terms.keep + most + wei("0.1"))
   await lived({}, async (life) => {
     await set(life, terms)
@@ -185,9 +105,7 @@ it("spending rules of the key that has set the terms bind the top-ups, which cou
   const { at, round } = clock()
   const keyId = "21ca2b88d8bd"
   const subject = `key:${keyId}`
-  const rule = (most: bigint): Policy => ({
-    mode: "enforce",
-    expiresAt: 0,
+  const rule = (most: bigint): Partial<Policy> => ({
     rules: [
       {
         name: "signer",
@@ -195,13 +113,9 @@ it("spending rules of the key that has set the terms bind the top-ups, which cou
         match: { kinds: ["native"], endpoints: ["/topUp"], to: [Address.unsafe(other)] }
       }
     ],
-    limits: [{ name: "cap", chain: chain(), asset: "native", per: "30d", max: most }]
+    limits: [Policed.cap(stack.anvil.chainId, "native", most, { per: "30d" })]
   })
   await lived({ database: stack.database() }, async (life) => {
-    const bind = (content: Policy) => {
-      const entry = { accountId: account, layer: "account", subject, content, at: 1, by: "x" } as const
-      return life.runPromise(Effect.flatMap(Policies, ({ put }) => put({ ...entry, requestId: null }, null)))
-    }
     const counted = () => {
       const pot = { layer: "account", subject, countedAs: subject } as const
       const { chainId, ...budget } = Rulebook.potOf(account, pot, { chain: chain(), name: "cap" }, null)
@@ -209,16 +123,12 @@ it("spending rules of the key that has set the terms bind the top-ups, which cou
         Effect.flatMap(Budgets, ({ figures }) => Effect.orDie(figures({ chainId, ...budget }, at(), "30d")))
       )
     }
-    const blocked = async () =>
-      ((await life.runPromise(Figures.read)).get("topup_blocked") ?? []).flatMap(({ labels, value }) =>
-        value === 0 ? [] : [[labels.payer, labels.reason, value]]
-      )
-    await bind(rule(wei("0.9")))
+    await Policed.put(life, subject, rule(wei("0.9")))
     const { principal, ...more } = stack.caller()
     const caller = { ...more, principal: { ...principal, keyId } }
     await life.runPromise(Endpoint.set(caller, { ...terms, chainId: chain() }))
     await settled(life, round)
-    expect([await balance(other), await blocked()]).toEqual([wei("0.5"), []])
+    expect([await balance(other), await blockedOf(life)]).toEqual([wei("0.5"), []])
     await stack.mine()
     await expect.poll(counted, { timeout: 20_000 }).toEqual({ booked: wei("0.5"), held: 0n })
 
@@ -226,13 +136,13 @@ it("spending rules of the key that has set the terms bind the top-ups, which cou
     const nonce = await stack.nonce(payer)
     for (let rounds = 0; rounds < 3; rounds++) await life.runPromise(round)
     expect([await stack.nonce(payer), await balance(other)]).toEqual([nonce, 0n])
-    expect(await blocked()).toEqual([["accounts", "refused", 1]])
+    expect(await blockedOf(life)).toEqual([["refused", 1]])
     expect(await counted()).toEqual({ booked: wei("0.5"), held: 0n })
 
-    await bind(rule(wei("1")))
+    await Policed.put(life, subject, rule(wei("1")))
     await settled(life, round)
     await expect.poll(() => balance(other), { timeout: 20_000 }).toBe(wei("0.5"))
-    expect(await blocked()).toEqual([])
+    expect(await blockedOf(life)).toEqual([])
     await stack.mine()
     await expect.poll(counted, { timeout: 20_000 }).toEqual({ booked: wei("1"), held: 0n })
   })

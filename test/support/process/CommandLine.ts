@@ -40,3 +40,13 @@ export const run = (
   args: ReadonlyArray<string>,
   env: Readonly<Record<string, string>>
 ): Effect.Effect<string, string> => Effect.map(heard(args, env), ({ stdout }) => stdout)
+
+/** Command lines of words without spaces, over one environment. */
+export const lines = (env: Readonly<Record<string, string>>) => {
+  const ok = (line: string) => Effect.runPromise(run(line.split(" "), env))
+  return {
+    ok,
+    json: async <A = unknown>(line: string): Promise<A> => JSON.parse(await ok(`${line} --json`)),
+    refused: (line: string) => Effect.runPromise(Effect.flip(run(line.split(" "), env)))
+  }
+}

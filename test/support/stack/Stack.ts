@@ -448,6 +448,20 @@ export const startStack = async (options: Options = {}) => {
       operation(salt, { to: Address.unsafe(to), value, ...more }),
     execute: (operations: ReadonlyArray<Operation>, more: object = {}, by = caller(), preview = false) =>
       ExecuteOperations.run(by, { operations, settings: merged(more), preview }),
+    /** The caller of a request that is accepted, who does not wait for its outcome. */
+    accepted: async (
+      life: Runtime,
+      operations: ReadonlyArray<Operation>,
+      more: Partial<Caller> = {},
+      preview = false
+    ): Promise<Caller> => {
+      const by = { ...caller(), ...more }
+      const requestId = await new Promise<string>((resolve, reject) => {
+        const asked: Caller = { ...by, isAsynchronous: true, onAccepted: resolve }
+        life.runPromise(ExecuteOperations.run(asked, { operations, settings, preview })).catch(reject)
+      })
+      return { ...by, requestId }
+    },
     createWallets,
     transact: (request: Omit<TransactSigner.Request, "settings">, more: object = {}, by = caller()) => {
       const { rpc, signer } = settings

@@ -66,11 +66,6 @@ interface Listed {
   readonly lastUsedAt: string | null
 }
 
-const inProcess =
-  (env: Readonly<Record<string, string>>) =>
-  (line: string): Effect.Effect<string, string> =>
-    CommandLine.run(line.split(" "), env)
-
 /** The log of operators, newest first. */
 const actsIn = async (env: Readonly<Record<string, string>>) => {
   const acts = await Effect.runPromise(
@@ -98,8 +93,7 @@ const takenAndRefused = async (
 ) => {
   const { database, url: databaseUrl } = await Effect.runPromise(place)
   const castellan = make(folder, { ...file, database }, { ...variables, DATABASE: databaseUrl })
-  const json = async <A>(line: string): Promise<A> =>
-    JSON.parse(await Effect.runPromise(inProcess(castellan.env)(`${line} --json`)))
+  const { json } = CommandLine.lines(castellan.env)
   const { stop, url } = await castellan.serve()
   try {
     const made = await castellan.command("accounts", "create", "acme", "--name", "Acme Ltd", "--tier", "pro")
@@ -181,10 +175,7 @@ describe("accounts and keys from the command line soon take effect in a service 
 
 describe("the commands", () => {
   const { env } = make(folder, { ...file, database: { path: "commands.sqlite" } }, variables)
-  const run = inProcess(env)
-  const ok = (line: string) => Effect.runPromise(run(line))
-  const json = async <A = unknown>(line: string): Promise<A> => JSON.parse(await ok(`${line} --json`))
-  const refused = (line: string) => Effect.runPromise(Effect.flip(run(line)))
+  const { json, ok, refused } = CommandLine.lines(env)
 
   it("refusals name the remedy", async () => {
     await ok("accounts create bolt")

@@ -2,7 +2,6 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "@effect/vitest"
-import * as Effect from "effect/Effect"
 import * as Snippets from "../../../scenarios/docs/Snippets.js"
 import { make, until } from "../../../support/accounts/Castellan.js"
 import * as CommandLine from "../../../support/process/CommandLine.js"
@@ -38,10 +37,7 @@ const write = (name: string, value: unknown): string => {
   return path
 }
 
-const run = (line: string) => Effect.runPromise(CommandLine.run(line.split(" "), castellan.env))
-const refused = (line: string) =>
-  Effect.runPromise(Effect.flip(CommandLine.run(line.split(" "), castellan.env)))
-const json = async <A>(line: string): Promise<A> => JSON.parse(await run(`${line} --json`))
+const { json, ok, refused } = CommandLine.lines(castellan.env)
 
 interface Issued {
   readonly id: string
@@ -69,7 +65,7 @@ const file = write("policy.json", policy)
 describe("castellan policies", () => {
   it("sets versions of the operator's layer, shows and lists them, and removes them", async () => {
     const name = `key:${spender.id}`
-    expect(await run(`policies set acme ${name} ${file}`)).toBe(
+    expect(await ok(`policies set acme ${name} ${file}`)).toBe(
       [
         `version 1 of ${name} is in force within a second: enforce, rules: 1, limits: 1`,
         "warning: rules[0].match.to: there is no list:suppliers"
@@ -84,19 +80,19 @@ describe("castellan policies", () => {
       by: "command line",
       requestId: null
     })
-    await run(`policies set acme list:suppliers ${write("list.json", { addresses: [token.toLowerCase()] })}`)
+    await ok(`policies set acme list:suppliers ${write("list.json", { addresses: [token.toLowerCase()] })}`)
     expect(await json(`policies show acme list:suppliers`)).toMatchObject({ policy: { addresses: [token] } })
     expect(await json<Version>(`policies show acme ${name} --version 1`)).toMatchObject({
       version: 1,
       policy
     })
-    expect(await run("policies list acme")).toMatch(
+    expect(await ok("policies list acme")).toMatch(
       new RegExp(`^${name} +2 +observe, rules: 1, limits: 1, until 2030-03-17T17:46:40.000Z `, "m")
     )
     expect(await json(`policies usage acme ${name}`)).toEqual([
       { limit: "usdc", chain: "8453", asset: token, window: "day", held: "0", booked: "0", max: "20000" }
     ])
-    await run(`policies remove acme ${name}`)
+    await ok(`policies remove acme ${name}`)
     expect(await refused(`policies show acme ${name}`)).toContain("there is no such policy")
     expect(await refused(`policies remove acme ${name}`)).toBe(`the operator has set no policy for ${name}`)
     const versions = await json<ReadonlyArray<Version>>(`policies history acme ${name}`)
@@ -114,7 +110,7 @@ describe("castellan policies", () => {
     expect(await json(`policies set acme wallet:${token} ${write("example.json", example)}`)).toMatchObject({
       policy: JSON.parse(example)
     })
-    await run(`policies remove acme wallet:${token}`)
+    await ok(`policies remove acme wallet:${token}`)
   })
 
   it("refuses unknown subjects, keys of other accounts and files of another form, and sets nothing", async () => {
@@ -149,7 +145,7 @@ describe("castellan policies", () => {
       return JSON.parse(await answer.text())
     }
     await until("known", async () => ({ code: "policies" in (await ask("GET", "")) ? "known" : "not yet" }))
-    await run(`policies set acme wallet:* ${file}`)
+    await ok(`policies set acme wallet:* ${file}`)
     expect(await ask("GET", "")).toEqual({ policies: [] })
     expect(await ask("GET", "/wallet:*")).toMatchObject({ code: "policy_not_found" })
     expect(await ask("GET", "/wallet:*?version=1")).toMatchObject({ code: "policy_not_found" })
@@ -164,18 +160,6 @@ describe("castellan policies", () => {
       )
     expect(await refused(`keys scopes ${spender.id} --scopes policies,write`)).toContain("issue two keys")
     expect(await json("keys create acme")).toMatchObject({ scopes: ["read", "write", "sign", "webhooks"] })
-  })
-
-  it("a rotated key hands its policies of both layers over", async () => {
-    const old = await json<Issued>("keys create acme --scopes write")
-    await run(`policies set acme key:${old.id} ${file}`)
-    const { id } = await json<Issued>(`keys rotate ${old.id} --overlap 1h`)
-    expect(await json(`policies show acme key:${id}`)).toMatchObject({
-      version: 1,
-      policy,
-      by: `key:${old.id}`
-    })
-    expect(await json(`policies show acme key:${old.id}`)).toMatchObject({ version: 1, policy })
   })
 
   it("evaluates a request by policies in force or by drafts, and counts nothing", async () => {
@@ -195,7 +179,7 @@ describe("castellan policies", () => {
     const request = { messages, signer: { clientId: "c", versionId: "1" }, eip712: {} }
     const permits = { effect: "allow", match: { kinds: ["sign.typedData", "erc20.approve"] } }
     const rules = [{ ...permits, name: "permits" }]
-    await run(`policies set acme key:${id} ${write("permits.json", { ...policy, rules })}`)
+    await ok(`policies set acme key:${id} ${write("permits.json", { ...policy, rules })}`)
 
     const evaluate = `policies evaluate acme ${write("sign.json", request)} --endpoint /sign --key ${id}`
     const ofKey = { subject: `key:${id}`, layer: "operator", version: 1, rule: null }
@@ -211,7 +195,7 @@ describe("castellan policies", () => {
         },
         allowed
       ])
-    expect(await run(evaluate)).toMatch(
+    expect(await ok(evaluate)).toMatch(
       new RegExp(
         `^1 +erc20.approve 5001 ${token} ${token} +refuse +key:${id} version 1 .operator., limit usdc: 5001`,
         "m"
@@ -222,7 +206,7 @@ describe("castellan policies", () => {
     const drafted = `${evaluate} --drafts ${write("drafts.json", drafts)}`
     const denied = { verdict: "refuse", policies: [{ version: null, rule: "none", limit: null, left: null }] }
     expect(await json(drafted)).toMatchObject([denied, denied, denied])
-    expect(await run(drafted)).toContain(`key:${id} draft (operator), rule none: `)
+    expect(await ok(drafted)).toContain(`key:${id} draft (operator), rule none: `)
   })
 
   it("refuses to evaluate for unknown keys, and malformed requests and drafts", async () => {

@@ -2,7 +2,6 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, expect, it } from "@effect/vitest"
-import * as Effect from "effect/Effect"
 import { make } from "../../../support/accounts/Castellan.js"
 import * as CommandLine from "../../../support/process/CommandLine.js"
 
@@ -10,9 +9,7 @@ const folder = mkdtempSync(join(tmpdir(), "castellan-topups-"))
 const castellan = make(folder, { accounts: [{ id: "acme", name: "Acme", tier: "pro", keys: [] }] })
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-const run = (line: string) => Effect.runPromise(CommandLine.run(line.split(" "), castellan.env))
-const refused = (line: string) =>
-  Effect.runPromise(Effect.flip(CommandLine.run(line.split(" "), castellan.env)))
+const { json, ok, refused } = CommandLine.lines(castellan.env)
 
 const signer = { clientId: "dev", versionId: "1" }
 const target = { to: { salt: "payroll", walletCustody: 1 }, below: "1", upTo: "2", dailyCap: "3" }
@@ -27,11 +24,14 @@ const write = (name: string, value: unknown): string => {
 it("terms of a file are shown as they were set, with their author", async () => {
   const file = write("topups.json", terms)
   expect(await refused("topups show acme 8453")).toContain("account acme has no top-ups on chain 8453")
-  expect(await run(`topups set acme 8453 ${file}`)).toContain("command line")
-  const shown = JSON.parse(await run("topups show acme 8453 --json"))
-  expect(shown).toMatchObject({ chain: "8453", topUp: terms, by: "command line" })
-  await run(`topups set acme 8453 ${write("none.json", { ...terms, targets: [] })}`)
-  expect(JSON.parse(await run("topups show acme 8453 --json")).topUp.targets).toEqual([])
+  expect(await ok(`topups set acme 8453 ${file}`)).toContain("command line")
+  expect(await json("topups show acme 8453")).toMatchObject({
+    chain: "8453",
+    topUp: terms,
+    by: "command line"
+  })
+  await ok(`topups set acme 8453 ${write("none.json", { ...terms, targets: [] })}`)
+  expect(await json("topups show acme 8453")).toMatchObject({ topUp: { targets: [] } })
 })
 
 it("an unknown account, chain or field, and a level that is never reached, are refused", async () => {
