@@ -1,8 +1,10 @@
 import * as Arr from "effect/Array"
 import * as BigInts from "effect/BigInt"
+import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
+import * as Order from "effect/Order"
 import * as Schedule from "effect/Schedule"
 import * as Schema from "effect/Schema"
 import * as SchemaParser from "effect/SchemaParser"
@@ -15,7 +17,7 @@ import * as EoaTransactions from "../chain/EoaTransactions.js"
 import * as Inclusions from "../chain/Inclusions.js"
 import * as Troubles from "../observe/Troubles.js"
 import type { Budgets, BudgetsError, Cost, Hold } from "../ports/Budgets.js"
-import type { ChainClient, KnownTransaction } from "../ports/chain/ChainRpc.js"
+import type { Block, ChainClient, ChainRpcError, KnownTransaction } from "../ports/chain/ChainRpc.js"
 import * as Holding from "../ports/journal/Holding.js"
 import type { NetworkProfile } from "../ports/NetworkProfile.js"
 import type { AccountId } from "../ports/Tenants.js"
@@ -157,6 +159,108 @@ const settleDirect = (
     return left
   })
 
+/** A hold, and what its versions have in common. */
+interface Followed extends Pick<Note, "nonce" | "since" | "wallet"> {
+  readonly hold: Hold
+  readonly hashes: ReadonlyArray<Hex.Bytes32>
+  readonly validUntil: number
+}
+
+interface Heads {
+  readonly latest: bigint
+  readonly settled: Block | null
+  readonly settledNumber: bigint
+}
+
+/** Most holds of one search. */
+const mostHashes = 256
+
+/** Time after a reservation at which an op that may land for ever counts as landed in limits, milliseconds. */
+const endlessMillis = 86_400_000
+
+/**
+ * Settles ops of one EntryPoint, the oldest first; returns how many are left. Where the node takes too many queries for
+ * all of them, it searches for the older and the younger half: one old op keeps no others from their end.
+ */
+const settleOps = (
+  budgets: Budgets["Service"],
+  watched: Watched,
+  heads: Heads,
+  entryPoint: Address.Address,
+  group: ReadonlyArray<Followed>
+): Effect.Effect<number, BudgetsError | ChainRpcError> =>
+  Effect.gen(function* () {
+    const { chain, profile } = watched
+    const { chainId, settledDepth } = profile
+    const { latest, settled, settledNumber } = heads
+    const now = yield* Clock.currentTimeMillis
+    /** Whether the end of an op is certain although the chain does not show it: its time is over, or it has no end. */
+    const isOver = ({ hold, validUntil }: Followed) => {
+      if (validUntil === Number.POSITIVE_INFINITY)
+        return !isSponsored(hold) && now > hold.expiresAt + endlessMillis
+      return settled !== null && settled.timestamp > validUntil
+    }
+    const parts = (): Effect.Effect<number, BudgetsError | ChainRpcError> => {
+      const [only, ...others] = group
+      if (only === undefined) return Effect.succeed(0)
+      // Nothing shows that it has not landed.
+      if (others.length === 0)
+        return isOver(only) ? Effect.as(budgets.settle(chainId, only.hold.id, "held"), 0) : Effect.succeed(1)
+      const halves = Arr.chunksOf(group, Math.ceil(group.length / 2))
+      return Effect.map(
+        Effect.forEach(halves, (half) => settleOps(budgets, watched, heads, entryPoint, half)),
+        (left) => left.reduce((sum, each) => sum + each, 0)
+      )
+    }
+    const first = group.reduce((least, { since }) => BigInts.min(least, since), latest)
+    // A reorganisation may put a landing below the head at its signature.
+    const range = { from: BigInts.max(first - BigInt(settledDepth), 0n), to: latest }
+    const search = Inclusions.within(
+      chain,
+      entryPoint,
+      group.flatMap(({ hashes }) => hashes),
+      range,
+      // A node without this block could miss landings.
+      { known: settledNumber }
+    )
+    const landings = yield* Effect.catchTag(search, "TooManyAsks", () => Effect.succeed(null))
+    if (landings === null) return yield* parts()
+    const landingOf = ({ hashes }: Followed) =>
+      hashes.map((hash) => landings.get(hash)).find((each) => each !== undefined)
+    const missing = group.filter((each) => landingOf(each) === undefined)
+    const others = yield* Inclusions.ofWalletsWithin(
+      chain,
+      entryPoint,
+      Arr.dedupe(missing.flatMap(({ nonce, wallet }) => (nonce === undefined ? [] : (wallet ?? [])))),
+      range,
+      settledNumber
+    ).pipe(
+      // Their time ends those that the ops of a busy wallet would end earlier.
+      Effect.catchTag("TooManyAsks", () => Effect.succeed([]))
+    )
+    let left = group.length
+    const ends = group.map((each) => {
+      const { hold, nonce, validUntil, wallet } = each
+      const landing = landingOf(each)
+      const isReplaced = others.some(
+        (other) => other.sender === wallet && other.nonce === nonce && other.blockNumber <= settledNumber
+      )
+      const isFinal =
+        landing === undefined ? isReplaced || isOver(each) : landing.blockNumber <= settledNumber
+      if (isFinal) {
+        left -= 1
+        const isEndless = validUntil === Number.POSITIVE_INFINITY && !isReplaced
+        const cost = landing === undefined ? (isEndless ? "held" : 0n) : costOf(hold, landing)
+        return budgets.settle(chainId, hold.id, cost)
+      }
+      const cost = landing?.cost ?? null
+      // Limits free nothing that a reorganisation could still bring back.
+      return isSponsored(hold) && cost !== hold.landed ? budgets.land(chainId, hold.id, cost) : Effect.void
+    })
+    yield* Effect.all(ends, { concurrency: "unbounded", discard: true })
+    return left
+  })
+
 /** Reads the chain once; returns the number of ops that are left. */
 const settle = (budgets: Budgets["Service"], watched: Watched) =>
   Effect.gen(function* () {
@@ -194,51 +298,14 @@ const settle = (budgets: Budgets["Service"], watched: Watched) =>
       ({ message }) => Effect.as(Effect.logDebug(`signers' transactions cannot be followed: ${message}`), 1)
     )
     const settled = settledNumber < 0n ? null : yield* chain.block(settledNumber)
-    let left = later + direct + holds.length
-    for (const [entryPoint, group] of Object.entries(Arr.groupBy(holds, (each) => each.entryPoint))) {
-      const first = group.reduce((least, each) => BigInts.min(least, each.since), head.number)
-      // A reorganisation may put a landing below the head at its signature.
-      const since = BigInts.max(first - BigInt(settledDepth), 0n)
-      const landings = yield* Inclusions.within(
-        chain,
-        Address.unsafe(entryPoint),
-        group.flatMap(({ hashes }) => hashes),
-        { from: since, to: head.number },
-        // A node without this block could miss landings.
-        { known: settledNumber }
-      )
-      const landingOf = ({ hashes }: { readonly hashes: ReadonlyArray<Hex.Bytes32> }) =>
-        hashes.map((hash) => landings.get(hash)).find((each) => each !== undefined)
-      const missing = group.filter((each) => landingOf(each) === undefined)
-      const others = yield* Inclusions.ofWalletsWithin(
-        chain,
-        Address.unsafe(entryPoint),
-        Arr.dedupe(missing.flatMap(({ nonce, wallet }) => (nonce === undefined ? [] : (wallet ?? [])))),
-        { from: since, to: head.number },
-        settledNumber
-      )
-      const ends = group.map((each) => {
-        const { hold, nonce, validUntil, wallet } = each
-        const landing = landingOf(each)
-        const final = landing !== undefined && landing.blockNumber <= settledNumber
-        const isDead =
-          settled !== null &&
-          (settled.timestamp > validUntil ||
-            others.some(
-              (other) =>
-                other.sender === wallet && other.nonce === nonce && other.blockNumber <= settledNumber
-            ))
-        const over = landing === undefined && isDead
-        if (final || over) {
-          left -= 1
-          return budgets.settle(chainId, hold.id, landing === undefined ? 0n : costOf(hold, landing))
-        }
-        const cost = landing?.cost ?? null
-        // Limits free nothing that a reorganisation could still bring back.
-        return isSponsored(hold) && cost !== hold.landed ? budgets.land(chainId, hold.id, cost) : Effect.void
-      })
-      yield* Effect.all(ends, { concurrency: "unbounded", discard: true })
-    }
+    const heads = { latest: head.number, settled, settledNumber }
+    let left = later + direct
+    for (const [entryPoint, group] of Object.entries(Arr.groupBy(holds, (each) => each.entryPoint)))
+      for (const some of Arr.chunksOf(
+        Arr.sortWith(group, ({ since }) => since, Order.BigInt),
+        mostHashes
+      ))
+        left += yield* settleOps(budgets, watched, heads, Address.unsafe(entryPoint), some)
     return left
   })
 

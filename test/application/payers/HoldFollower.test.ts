@@ -2,8 +2,9 @@ import { describe, expect } from "@effect/vitest"
 import { Deferred, Effect } from "effect"
 import * as HoldFollower from "../../../src/application/payers/HoldFollower.js"
 import type { Budgets, Reservation } from "../../../src/application/ports/Budgets.js"
-import type { BlockTag } from "../../../src/application/ports/chain/ChainRpc.js"
+import { type BlockTag, ChainRpcError } from "../../../src/application/ports/chain/ChainRpc.js"
 import * as NetworkProfile from "../../../src/application/ports/NetworkProfile.js"
+import * as Address from "../../../src/domain/primitives/Address.js"
 import type { Bytes32 } from "../../../src/domain/primitives/Hex.js"
 import * as Keccak from "../../../src/domain/primitives/Keccak.js"
 import * as InMemory from "../../support/journal/InMemory.js"
@@ -184,6 +185,75 @@ describe("sponsored ops", () => {
         [success ? 100n : 0n, success ? 1n : 0n, 7n].map((booked) => ({ held: 0n, booked }))
       )
       expect(noted).toEqual([])
+    }
+  })
+
+  test("are settled where more have landed than one search returns", function* () {
+    const { chain, hold, looked, make, watched } = yield* setting
+    const ops = Array.from({ length: 1_100 }, (_, at) => `op ${at}`)
+    for (const op of ops) chain.land(yield* hold(op), 30n, 1n)
+    chain.mine(5)
+    yield* make().watch(watched())
+    yield* looked(0n, 33_000n)
+  })
+
+  test("end by time where their wallet has made more ops than one search returns", function* () {
+    const { bind, chain, looked, make, reserve, watched } = yield* setting
+    const [sender, userOpHash] = [`0x${"ab".repeat(20)}`, yield* reserve("op")]
+    const wallet = Address.unsafe(sender)
+    yield* bind(
+      userOpHash,
+      HoldFollower.note({ userOpHash, entryPoint, since: 0n, validUntil: 600, wallet, nonce: 7n })
+    )
+    for (let at = 0; at < 1_100; at += 1)
+      chain.land(Keccak.hashText(`other ${at}`), 30n, 1n, { sender, nonce: BigInt(at + 8) })
+    chain.mine(62)
+    yield* make().watch(watched())
+    yield* looked(100n, 0n)
+    chain.mine(1)
+    yield* looked(0n, 0n)
+  })
+
+  test("are settled next to an op that may have landed in more blocks than the node searches", function* () {
+    const { bind, chain, hold, make, budgets, reserve, watched } = yield* setting
+    const least = (range: { readonly fromBlock: bigint; readonly toBlock: bigint }) =>
+      range.toBlock - range.fromBlock < 10n
+        ? chain.client.logs(range as never)
+        : Effect.fail(
+            new ChainRpcError({
+              reason: "rejected",
+              origin: "http://node",
+              message: "query exceeds max block range 10"
+            })
+          )
+    const node = { ...chain.client, logs: least } as typeof chain.client
+    const [old, young] = [yield* hold("old", { validUntil: 0 }), yield* reserve("young")]
+    chain.mine(3_000)
+    yield* bind(
+      young,
+      HoldFollower.note({ userOpHash: young, entryPoint, since: 3_000n, validUntil: 99_000 })
+    )
+    chain.land(young, 30n)
+    chain.mine(5)
+    yield* make().watch({ ...watched(), chain: node })
+    yield* Time.adjust(look)
+    expect((yield* budgets.open(chainId)).map(({ id }) => id)).toEqual([old])
+  })
+
+  test("without an end count as spent a day after their signature", function* () {
+    const { budgets, chain, make, watched } = yield* setting
+    const amounts = reservation("policy account token", "request/0/7/amounts", 100n)
+    yield* budgets.reserve([[amounts]])
+    const note = { userOpHash: Keccak.hashText("op"), entryPoint, since: 0n, validUntil: 0 }
+    yield* budgets.bind({ chainId, id: amounts.id, wei: 0n }, HoldFollower.note(note))
+    chain.mine(20_000)
+    for (const [seconds, held, booked] of [
+      [86_000, 100n, 0n],
+      [1_001, 0n, 100n]
+    ] as const) {
+      yield* Time.adjust(seconds * second)
+      yield* make().settle(watched())
+      expect(yield* budgets.figures(amounts, 0, "day")).toEqual({ held, booked })
     }
   })
 
