@@ -56,6 +56,7 @@ export type Ports =
   | AuditLog
   | Budgets
   | ChainRpc
+  | DecisionHook.DecisionHook
   | Engine.Engine
   | Health.Health
   | Journals
@@ -182,8 +183,7 @@ export const layer = <R = never>(given: Given<R>) =>
   ).pipe(
     Layer.provideMerge(
       Execution.layer.pipe(
-        Layer.provide(DecisionHook.layer),
-        Layer.provideMerge(Rules.layer),
+        Layer.provideMerge(Layer.merge(DecisionHook.layer, Rules.layer)),
         Layer.provideMerge(Engine.layer)
       )
     ),

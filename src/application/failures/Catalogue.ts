@@ -380,7 +380,7 @@ export const catalogue = {
   ),
   decision_unavailable: refused(
     "no decision",
-    "A decision hook did not answer in time, or gave no valid answer. Nothing was sent.",
+    "A decision hook did not answer in time, or gave no valid answer. Nothing was sent or signed.",
     "Check the receiver of the hook, and try again."
   ),
   node_refused: refused(

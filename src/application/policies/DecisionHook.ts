@@ -12,6 +12,7 @@ import * as StandardWebhook from "../../domain/crypto/StandardWebhook.js"
 import * as Gas from "../../domain/erc4337/gas/Gas.js"
 import * as Json from "../../domain/json/Json.js"
 import type * as Movements from "../../domain/policy/Movements.js"
+import type { Address } from "../../domain/primitives/Address.js"
 import { Lru } from "../../domain/primitives/Lru.js"
 import type { ChainFacts } from "../chain/ChainFacts.js"
 import { type ElementFailure, elementFailure } from "../failures/Elements.js"
@@ -32,9 +33,10 @@ import type { Prepared } from "../prepare/Preparation.js"
 import * as Reading from "./Reading.js"
 
 /**
- * Asks an endpoint of the operator's and one of the account's whether elements may be executed, before money is held.
+ * Asks an endpoint of the operator's and one of the account's whether elements may be executed, or contents signed, before
+ * money is held.
  *
- * Gotchas: without a valid answer nothing is executed. The hooks decide about an accepted request again only when
+ * Gotchas: without a valid answer nothing is executed or signed. The hooks decide about an accepted request again only when
  * elements of it that waited become due.
  */
 
@@ -46,7 +48,7 @@ export const terms = {
   }),
   on: Schema.Literals(["all", "sponsored", "payments"]).annotate({
     description:
-      "sponsored: requests that a paymaster pays for. payments: requests with a movement of value, or with a call that may move some. Default all.",
+      "sponsored: requests that a paymaster pays for. payments: requests with a movement of value, or with a call, typed data or a hash that may move some. Default all.",
     message: 'expected "all", "sponsored" or "payments"'
   }),
   onFailure: Schema.Literals(["refuse"]).annotate({
@@ -78,6 +80,16 @@ export const Stored = Schema.fromJsonString(
 /** A request whose elements are about to be accepted or opened. */
 export type Asker = Pick<Offer, "calls" | "caller" | "context" | "endpoint" | "requestId" | "revert">
 
+interface Question extends Pick<Asker, "caller" | "endpoint" | "requestId"> {
+  /** Null: each document's own. */
+  readonly chainId: bigint | null
+}
+
+/** Contents that keys of the account are about to sign. */
+export interface Signatures extends Question {
+  readonly elements: () => ReadonlyArray<Element>
+}
+
 /** The preparation of each request, in their order; `busy`: none yet. */
 type Batches = ReadonlyArray<Result.Result<Prepared, Failure> | "busy">
 
@@ -92,6 +104,8 @@ export class DecisionHook extends Context.Service<
       askers: ReadonlyArray<Asker>,
       batches: ReadonlyArray<B>
     ) => Effect.Effect<ReadonlyArray<B | Result.Result<Prepared>>, Unavailable, ChainFacts>
+    /** Asks about contents that are about to be signed; returns the failures of contents that are not allowed, by index. */
+    readonly decideSignatures: (request: Signatures) => Effect.Effect<Refused, Unavailable>
   }
 >()("castellan/DecisionHook") {}
 
@@ -102,6 +116,11 @@ interface Asked {
 }
 
 type Refused = ReadonlyMap<number, ElementFailure>
+
+/** Hooks of an account and of the operator (null). */
+type Hooks = ReadonlyArray<readonly [AccountId | null, Hook]>
+
+type Shown = Effect.Success<ReturnType<typeof Previews.of>>
 
 /** Concurrent questions to the hook of one account, or to the operator's. */
 const atOnce = 64
@@ -117,10 +136,34 @@ const Answer = Schema.Struct({
   elements: Schema.optionalKey(Schema.Array(Schema.Struct({ index: Schema.Int, decision: Verdict })))
 })
 
-const isPayment = ({ amount, kind }: Movements.Movement): boolean => kind === "call" || amount !== 0n
+/** Kinds whose content is not read, and may move value. */
+const unread: ReadonlySet<Movements.Kind> = new Set(["call", "sign.hash", "sign.typedData"])
+
+const isPayment = ({ amount, kind }: Movements.Movement): boolean => unread.has(kind) || amount !== 0n
+
+const shown = ({ amount, data: _, document, ...movement }: Movements.Movement) => ({
+  ...movement,
+  amount: amount?.toString() ?? null,
+  ...(document !== undefined && {
+    document: { ...document, chainId: document.chainId?.toString() ?? null }
+  })
+})
+
+interface Element {
+  readonly index: number
+  /** Of signatures for no wallet the key's address. */
+  readonly wallet: Address | null
+  readonly movements: ReadonlyArray<Movements.Movement>
+}
 
 /** Elements of a request for a hook's decision, and their costs. */
-const factsOf = ({ offer: { calls, context }, prepared: { ops, waiting } }: Asked) => {
+interface Facts {
+  readonly elements: ReadonlyArray<Element>
+  readonly mostCost: bigint
+  readonly sponsored: boolean
+}
+
+const factsOf = ({ offer: { calls, context }, prepared: { ops, waiting } }: Asked): Facts => {
   const { caps } = context.connection.profile
   const elements = calls
     .filter(({ index }) => waiting.has(index) || ops.some((op) => op.index === index))
@@ -139,8 +182,6 @@ const factsOf = ({ offer: { calls, context }, prepared: { ops, waiting } }: Aske
     }
   return { elements, mostCost, sponsored }
 }
-
-type Facts = ReturnType<typeof factsOf>
 
 const concerns = ({ on }: Hook, { elements, sponsored }: Facts): boolean =>
   on === "all" ||
@@ -246,12 +287,12 @@ const make = Effect.gen(function* () {
     })
 
   const messageOf = (
-    { offer, prepared }: Asked,
-    { elements, mostCost, sponsored }: Facts
-  ): Effect.Effect<StandardWebhook.Message, Unavailable, ChainFacts> =>
+    { caller, chainId, endpoint, requestId }: Question,
+    { elements, mostCost, sponsored }: Facts,
+    previews: Shown
+  ): Effect.Effect<StandardWebhook.Message, Unavailable> =>
     Effect.gen(function* () {
-      const { caller, context, endpoint, requestId } = offer
-      const previews = yield* Effect.provideService(Previews.of(offer, prepared), ChainRpc, rpcs)
+      const { principal } = caller
       const [record] =
         caller.resumed === true
           ? yield* Effect.mapError(journal.requests([requestId]), () => unavailable())
@@ -264,21 +305,18 @@ const make = Effect.gen(function* () {
           type: "decision.requested",
           timestamp: DateTime.formatIso(DateTime.makeUnsafe(now)),
           data: {
-            accountId: context.accountId,
+            accountId: principal.accountId,
             requestId,
-            keyId: caller.principal.keyId,
+            keyId: principal.keyId,
             endpoint,
-            chainId: context.chainId.toString(),
+            chainId: chainId?.toString() ?? null,
             metadata: record?.metadata ?? caller.metadata ?? {},
             sponsored,
             mostCost: mostCost.toString(),
             elements: elements.map(({ index, movements, wallet }) => ({
               index,
               wallet,
-              movements: movements.map(({ amount, data: _, ...movement }) => ({
-                ...movement,
-                amount: amount?.toString() ?? null
-              })),
+              movements: movements.map(shown),
               ...(previews.get(index) ?? noPreview)
             }))
           }
@@ -286,35 +324,43 @@ const make = Effect.gen(function* () {
       }
     })
 
-  const decideOne = (
-    { offer, prepared }: Asked,
-    hooks: ReadonlyArray<readonly [AccountId | null, Hook]>
-  ): Effect.Effect<Prepared, Unavailable, ChainFacts> =>
+  /** The failures of elements that a hook does not allow. Previews are made only where a hook decides. */
+  const refusedOf = <R>(
+    hooks: Hooks,
+    question: Question,
+    facts: Facts,
+    previews: Effect.Effect<Shown, never, R>
+  ): Effect.Effect<Refused, Unavailable, R> =>
     Effect.gen(function* () {
-      const facts = factsOf({ offer, prepared })
       const due = facts.elements.length === 0 ? [] : hooks.filter(([, hook]) => concerns(hook, facts))
-      if (due.length === 0) return prepared
-      const message = yield* messageOf({ offer, prepared }, facts)
+      if (due.length === 0) return new Map()
+      const message = yield* messageOf(question, facts, yield* previews)
       const refused = yield* Effect.forEach(due, ([owner, hook]) => refusedBy(owner, hook, message, facts), {
         concurrency: "unbounded"
       })
-      return Links.leaveOut(
-        Call.dependencies(offer.calls),
-        prepared,
-        new Map(refused.flatMap((each) => [...each]))
-      )
+      return new Map(refused.flatMap((each) => [...each]))
     })
+
+  const decideOne = ({ offer, prepared }: Asked, hooks: Hooks) => {
+    const previews = Effect.provideService(Previews.of(offer, prepared), ChainRpc, rpcs)
+    const question = { ...offer, chainId: offer.context.chainId }
+    return Effect.map(refusedOf(hooks, question, factsOf({ offer, prepared }), previews), (refused) =>
+      Links.leaveOut(Call.dependencies(offer.calls), prepared, refused)
+    )
+  }
+
+  const hooksOf = (accountId: AccountId): Effect.Effect<Hooks, Unavailable> =>
+    Effect.map(hookOf(accountId), (own) => [
+      ...(own === null ? [] : [[accountId, own] as const]),
+      ...(operators === null ? [] : [[null, operators] as const])
+    ])
 
   const decide = <B extends Batches[number]>(askers: ReadonlyArray<Asker>, batches: ReadonlyArray<B>) =>
     Effect.gen(function* () {
       const context = askers[0]?.context
       // The treasury's top-ups are the operator's own.
       if (context === undefined || context.access.key === "treasury") return batches
-      const own = yield* hookOf(context.accountId)
-      const hooks = [
-        ...(own === null ? [] : [[context.accountId, own] as const]),
-        ...(operators === null ? [] : [[null, operators] as const])
-      ]
+      const hooks = yield* hooksOf(context.accountId)
       if (hooks.length === 0) return batches
       return yield* Effect.forEach(
         batches,
@@ -328,7 +374,18 @@ const make = Effect.gen(function* () {
       )
     })
 
-  return { decide }
+  const decideSignatures = (request: Signatures): Effect.Effect<Refused, Unavailable> =>
+    Effect.flatMap(hooksOf(request.caller.principal.accountId), (hooks) => {
+      const elements = hooks.length === 0 ? [] : request.elements()
+      return refusedOf(
+        hooks,
+        request,
+        { elements, mostCost: 0n, sponsored: false },
+        Effect.succeed(new Map())
+      )
+    })
+
+  return { decide, decideSignatures }
 })
 
 export const layer: Layer.Layer<DecisionHook, never, ChainRpc | RequestJournal | Settings | WebhookSender> =

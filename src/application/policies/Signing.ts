@@ -9,12 +9,14 @@ import { heldMillis } from "../payers/Payer.js"
 import { Budgets, type BudgetsError } from "../ports/Budgets.js"
 import type { Caller } from "../request/Caller.js"
 import * as EventLoop from "../runtime/EventLoop.js"
+import { DecisionHook } from "./DecisionHook.js"
 import * as Judgement from "./Judgement.js"
 import * as Limits from "./Limits.js"
 import * as Rulebook from "./Rulebook.js"
 
 /**
- * Judges signatures by the account's spending rules, and books what permits in them allow.
+ * Judges signatures by the account's spending rules, asks the decision hooks about them, and books what permits in them
+ * allow.
  *
  * Gotchas:
  *
@@ -54,9 +56,6 @@ const booked = (
     return null
   })
 
-/** The refusal of a content; null: it may be signed, and its permits are booked. */
-export type Judge = (content: Content) => Effect.Effect<ElementFailure | null, Unavailable>
-
 /** A content as the policies of its subjects judge it, and its chain. */
 export const elementOf = (
   book: Rulebook.Book,
@@ -73,39 +72,84 @@ export const elementOf = (
   return { chainId: named ?? chainId, element }
 }
 
-/** Judges a request's contents, one after the other. */
-export const judge = (asker: Asker): Effect.Effect<Judge, Unavailable, Budgets | Rulebook.Rulebook> =>
-  Effect.gen(function* () {
+/** Judges a content by the policies in force, and books its permits. */
+const ruled = (book: Rulebook.Book, asker: Asker) =>
+  Effect.map(Budgets, (budgets) => {
     const { caller, endpoint, signers, wallet } = asker
     const { principal, requestId } = caller
     const { accountId } = principal
-    const book = yield* (yield* Rulebook.Rulebook).of(accountId)
-    if (book === null) return () => Effect.succeed(null)
-    const budgets = yield* Budgets
+    return {
+      refusalOf: (content: Content) =>
+        Effect.gen(function* () {
+          const at = yield* Clock.currentTimeMillis
+          const { chainId, element } = elementOf(book, asker, content)
+          for (const each of element.bound) {
+            yield* EventLoop.breathe
+            const place = { accountId, chainId, endpoint, at }
+            // Contents count together in the budget of their request only, where the same content counts once.
+            const found = Judgement.ofSpending(book, place, each, element, new Map())
+            if (found === null) continue
+            const failure = Judgement.refusalOf(each, found)
+            if (each.policy.mode === "enforce") return yield* Limits.countRefusal(failure)
+            yield* Limits.logRefusal({ requestId }, failure)
+          }
+          return null
+        }),
+      /** A refusal: a limit lacks room. */
+      book: (content: Content) =>
+        Effect.gen(function* () {
+          const at = yield* Clock.currentTimeMillis
+          const { chainId, element } = elementOf(book, asker, content)
+          const base = `sign/${wallet ?? signers.join()}/${content.hash}/`
+          const context = { accountId, chainId }
+          // Each budget ends for itself: a permit that one key had signed counts in the limits of another key.
+          const entries = Limits.entriesOf({ context, requestId }, element, base, at + heldMillis).map(
+            (entry) => ({ ...entry, id: `${entry.id}/${entry.name}` })
+          )
+          const failure = yield* Effect.mapError(booked(budgets, entries), () => unavailable())
+          if (failure !== null) return yield* Limits.countRefusal(failure)
+          yield* Limits.logObserved(budgets, [{ entries, requestId }], at)
+          return null
+        })
+    }
+  })
 
-    return (content: Content) =>
+/**
+ * The refusals of a request's contents by rules, decision hooks and limits, by the contents' indices. The others may be
+ * signed, and their permits are booked. `whole`: after a refusal no hook decides, and nothing more is booked.
+ */
+export const judge = (
+  asker: Asker,
+  contents: ReadonlyMap<number, Content>,
+  how: "each" | "whole"
+): Effect.Effect<
+  ReadonlyMap<number, ElementFailure>,
+  Unavailable,
+  Budgets | DecisionHook | Rulebook.Rulebook
+> =>
+  Effect.gen(function* () {
+    const { caller, chainId, endpoint, signers, wallet } = asker
+    const { principal, requestId } = caller
+    const { decideSignatures } = yield* DecisionHook
+    const book = yield* (yield* Rulebook.Rulebook).of(principal.accountId)
+    const rules = book === null ? null : yield* ruled(book, asker)
+    const refused = new Map<number, ElementFailure>()
+    const isLeft = (index: number) => (how === "each" ? !refused.has(index) : refused.size === 0)
+    const refuse = (each: (content: Content) => Effect.Effect<ElementFailure | null, Unavailable>) =>
       Effect.gen(function* () {
-        const at = yield* Clock.currentTimeMillis
-        const { chainId, element } = elementOf(book, asker, content)
-        for (const each of element.bound) {
-          yield* EventLoop.breathe
-          const place = { accountId, chainId, endpoint, at }
-          // Contents count together in the budget of their request only, where the same content counts once.
-          const found = Judgement.ofSpending(book, place, each, element, new Map())
-          if (found === null) continue
-          const failure = Judgement.refusalOf(each, found)
-          if (each.policy.mode === "enforce") return yield* Limits.countRefusal(failure)
-          yield* Limits.logRefusal({ requestId }, failure)
+        for (const [index, content] of contents) {
+          const failure = isLeft(index) ? yield* each(content) : null
+          if (failure !== null) refused.set(index, failure)
         }
-        const base = `sign/${wallet ?? signers.join()}/${content.hash}/`
-        const context = { accountId, chainId }
-        // Each budget ends for itself: a permit that one key had signed counts in the limits of another key.
-        const entries = Limits.entriesOf({ context, requestId }, element, base, at + heldMillis).map(
-          (entry) => ({ ...entry, id: `${entry.id}/${entry.name}` })
-        )
-        const failure = yield* Effect.mapError(booked(budgets, entries), () => unavailable())
-        if (failure !== null) return yield* Limits.countRefusal(failure)
-        yield* Limits.logObserved(budgets, [{ entries, requestId }], at)
-        return null
       })
+    if (rules !== null) yield* refuse(rules.refusalOf)
+    const signedFor = wallet ?? signers[0] ?? null
+    const elements = () =>
+      [...contents].flatMap(([index, { movements }]) =>
+        isLeft(index) ? [{ index, wallet: signedFor, movements: movements() }] : []
+      )
+    const decided = yield* decideSignatures({ caller, chainId, elements, endpoint, requestId })
+    for (const [index, failure] of decided) refused.set(index, failure)
+    if (rules !== null) yield* refuse(rules.book)
+    return refused
   })

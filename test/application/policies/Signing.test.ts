@@ -1,6 +1,8 @@
 import { expect } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import { elementFailure } from "../../../src/application/failures/Elements.js"
+import * as DecisionHooks from "../../../src/application/policies/DecisionHook.js"
 import * as Signing from "../../../src/application/policies/Signing.js"
 import { Budgets, BudgetsError } from "../../../src/application/ports/Budgets.js"
 import { Policies } from "../../../src/application/ports/Policies.js"
@@ -10,11 +12,12 @@ import * as Address from "../../../src/domain/primitives/Address.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as InMemory from "../../support/journal/InMemory.js"
 import * as Log from "../../support/Log.js"
+import * as DecisionHook from "../../support/memory/DecisionHook.js"
 import * as Parties from "../../support/Parties.js"
 import { testOver } from "../../support/Test.js"
 import * as Time from "../../support/Time.js"
 
-const test = testOver(Layer.merge(InMemory.policies, InMemory.budgets))
+const test = testOver(Layer.mergeAll(DecisionHook.layer, InMemory.policies, InMemory.budgets))
 
 const acme = "acme" as AccountId
 const [token, router, one, two] = ["1", "2", "3", "4"].map((each) =>
@@ -50,8 +53,8 @@ const judge = (signer: Address.Address, content: Signing.Content) =>
   Effect.gen(function* () {
     const caller = Parties.caller("request-1", acme)
     const asker = { caller, endpoint: "/sign", signers: [signer], wallet: null, chainId: null }
-    const refusal = yield* (yield* Signing.judge(asker))(content)
-    return refusal?.message ?? null
+    const refused = yield* Signing.judge(asker, new Map([[0, content]]), "each")
+    return refused.get(0)?.message ?? null
   })
 
 test("a permit counts once for each signer, whatever the request", function* () {
@@ -75,6 +78,35 @@ test("an observed policy counts and refuses nothing: the log says what it would 
   ])
   yield* put("enforce")
   yield* Time.adjust(1_000)
+  expect(yield* judge(one, permit(1n, "d"))).toContain("limit cap: 1 asked, 0 left")
+})
+
+test("decision hooks decide between rules and limits: a permit that they refuse counts nothing", function* () {
+  yield* put("enforce")
+  const asked: Array<ReadonlyArray<number>> = []
+  const contents = new Map([permit(150n, "a"), permit(1n, "b", two), permit(150n, "c")].entries())
+  const caller = Parties.caller("request-1", acme)
+  const asker = { caller, endpoint: "/sign", signers: [one], wallet: null, chainId: null }
+  const hook: DecisionHooks.DecisionHook["Service"] = {
+    ...(yield* DecisionHooks.DecisionHook),
+    decideSignatures: ({ elements }) =>
+      Effect.sync(() => {
+        const indices = elements().map(({ index }) => index)
+        asked.push(indices)
+        return new Map(indices.slice(0, 1).map((index) => [index, elementFailure("decision_unavailable")]))
+      })
+  }
+  const refused = (how: "each" | "whole") =>
+    Effect.map(
+      Effect.provideService(Signing.judge(asker, contents, how), DecisionHooks.DecisionHook, hook),
+      (failures) => [...failures].map(([index, { code }]) => [index, code])
+    )
+  expect(yield* refused("whole")).toEqual([[1, "policy_refused"]])
+  expect(yield* refused("each")).toEqual([
+    [1, "policy_refused"],
+    [0, "decision_unavailable"]
+  ])
+  expect(asked).toEqual([[], [0, 2]])
   expect(yield* judge(one, permit(1n, "d"))).toContain("limit cap: 1 asked, 0 left")
 })
 

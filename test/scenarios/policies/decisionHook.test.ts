@@ -5,13 +5,15 @@ import * as Redacted from "effect/Redacted"
 import { id as hashOf } from "ethers"
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
 import * as Hook from "../../../src/application/endpoints/policies/DecisionHook.js"
+import * as SignMessage from "../../../src/application/endpoints/signing/SignMessage.js"
+import * as SignMessages from "../../../src/application/endpoints/signing/SignMessages.js"
 import type { Failure } from "../../../src/application/failures/Failure.js"
 import { Settings } from "../../../src/application/ports/operator/Settings.js"
 import * as StandardWebhook from "../../../src/domain/crypto/StandardWebhook.js"
 import * as Address from "../../../src/domain/primitives/Address.js"
 import * as Keccak from "../../../src/domain/primitives/Keccak.js"
 import * as Decider from "../../support/http/Decider.js"
-import { account, errorsOf, type Runtime, useStack } from "../../support/stack/Stack.js"
+import { account, errorsOf, type Ports, type Runtime, useStack } from "../../support/stack/Stack.js"
 
 const stack = useStack({}, async (stack) => {
   for (const wallet of await stack.create("one", "two")) await stack.mint(wallet, 1_000n)
@@ -31,7 +33,7 @@ afterAll(() => decider.stop())
 const shop = Address.unsafe(`0x${"50".repeat(20)}`)
 
 /** Failure of the effect in this life; null: none. */
-const refusalOf = (life: Runtime, effect: ReturnType<typeof stack.execute>): Promise<Failure | null> =>
+const refusalOf = <A>(life: Runtime, effect: Effect.Effect<A, Failure, Ports>): Promise<Failure | null> =>
   life.runPromise(Effect.match(effect, { onFailure: (failure) => failure, onSuccess: () => null }))
 
 const under = <A>(body: (life: Runtime) => Promise<A>, more: Parameters<typeof decider.hook>[0] = {}) =>
@@ -250,6 +252,118 @@ describe("a decision hook on scheduled work", () => {
       expect(await stack.answerOf(life, requestId)).toMatchObject({ answer: { status: 1 } })
       expect(await stack.counts(id)).toEqual([1])
     }))
+})
+
+describe("a decision hook on signatures", () => {
+  const words = (members: string) =>
+    members.split(", ").map((each) => ({ type: each.split(" ")[0] ?? "", name: each.split(" ")[1] ?? "" }))
+  const stranger = `0x${"51".repeat(20)}`
+  const permit = (spender: string) => ({
+    types: {
+      Permit: words("address owner, address spender, uint256 value, uint256 nonce, uint256 deadline")
+    },
+    primaryType: "Permit",
+    domain: { chainId: stack.anvil.chainId, verifyingContract: String(stack.token.target) },
+    message: { owner: stack.signer.address, spender, value: 70, nonce: 0, deadline: 1 }
+  })
+  const sign = (life: Runtime, request: Omit<SignMessages.Request, "signer">) =>
+    life.runPromise(
+      Effect.match(SignMessages.run(stack.caller(), { signer: stack.settings.signer, ...request }), {
+        onFailure: ({ code }) => code as string,
+        onSuccess: ([answer]) => answer?.errors ?? null
+      })
+    )
+  const permits = (...spenders: ReadonlyArray<string>) => ({
+    messages: spenders.map((each) => JSON.stringify(permit(each))),
+    eip712: {}
+  })
+  const signMessage = (life: Runtime) =>
+    refusalOf(
+      life,
+      SignMessage.run(stack.caller(), {
+        salt: "one",
+        walletCustody: 1,
+        typedData: permit(shop),
+        settings: { rpc: stack.settings.rpc, signer: stack.settings.signer }
+      } as unknown as SignMessage.Request)
+    )
+
+  it("receives what a permit allows, and refuses single messages", () =>
+    under(async (life) => {
+      decider.behave(
+        Decider.json({
+          decision: "allow",
+          reason: "unknown",
+          elements: [{ index: 1, decision: "refuse" }]
+        })
+      )
+      expect(await sign(life, permits(shop, stranger))).toEqual([
+        null,
+        "policy_refused: refused by a decision hook: unknown"
+      ])
+      const token = Address.unsafe(String(stack.token.target))
+      const document = {
+        chainId: String(stack.anvil.chainId),
+        verifyingContract: token,
+        primaryType: "Permit"
+      }
+      expect(decider.asked.map(({ data }) => data)).toMatchObject([
+        {
+          accountId: account,
+          endpoint: "/sign",
+          chainId: null,
+          sponsored: false,
+          mostCost: "0",
+          elements: [
+            {
+              index: 0,
+              wallet: Address.unsafe(stack.signer.address),
+              movements: [
+                { kind: "sign.typedData", document },
+                { kind: "erc20.approve", asset: token, to: shop, amount: "70", document }
+              ],
+              preview: null
+            },
+            { index: 1 }
+          ]
+        }
+      ])
+    }))
+
+  it("limited to payments receives permits and hashes, and no personal messages", () =>
+    under(
+      async (life) => {
+        decider.behave(Decider.json({ decision: "refuse" }))
+        expect(await sign(life, { messages: ["a login"] })).toBeNull()
+        expect(decider.asked).toEqual([])
+        expect(await sign(life, permits(shop))).toBe("policy_refused")
+        expect(await sign(life, { messages: [Keccak.hashText("an order")], hashed: true })).toBe(
+          "policy_refused"
+        )
+        expect(decider.asked).toHaveLength(2)
+      },
+      { on: "payments" }
+    ))
+
+  it("decides about messages of wallets", () =>
+    under(async (life) => {
+      expect(await signMessage(life)).toBeNull()
+      decider.behave(Decider.json({ decision: "refuse" }))
+      expect((await signMessage(life))?.code).toBe("policy_refused")
+      expect(decider.asked.map(({ data }) => [data.endpoint, data.chainId, data.elements[0].wallet])).toEqual(
+        [1, 2].map(() => ["/signMessage", String(stack.anvil.chainId), stack.predict("one")])
+      )
+    }))
+
+  it("has nothing signed without a valid answer", () =>
+    under(
+      async (life) => {
+        decider.behave((response) => void response.writeHead(500).end())
+        expect(await sign(life, permits(shop))).toBe("decision_unavailable")
+        expect((await signMessage(life))?.code).toBe("decision_unavailable")
+      },
+      { timeoutMillis: 300 }
+    ))
 })
 
 describe("an account's decision hook", () => {

@@ -320,14 +320,9 @@ export const run = Effect.fnUntraced(function* (caller: Caller, request: Request
   yield* KillSwitch.check(OpContext.ofChain(profile.chainId, settings))
   for (const [place, { address }] of signing)
     yield* KillSwitch.check({ what: { kind: "signer", address }, path: OpContext.pathOf(settings, place) })
-  const judge = yield* Signing.judge(asker)
-  for (const content of contents) {
-    const refusal = yield* judge(content)
-    if (refusal !== null)
-      return yield* unprocessable("policy_refused", [
-        { path: "", message: refusal.message, ...refusal.figures }
-      ])
-  }
+  const [refusal] = (yield* Signing.judge(asker, new Map(contents.entries()), "whole")).values()
+  if (refusal !== undefined)
+    return yield* unprocessable(refusal.code, [{ path: "", message: refusal.message, ...refusal.figures }])
   const authorisation = making === null ? null : yield* authorised(caller, connection, wallet, making)
   const own = yield* Effect.forEach(
     signing,

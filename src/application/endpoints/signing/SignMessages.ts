@@ -128,7 +128,7 @@ interface Failed {
   readonly why: string
   /** The signer has failed. */
   readonly signer?: true
-  /** By a spending rule. */
+  /** By a spending rule or a decision hook. */
   readonly refusal?: ElementFailure
 }
 
@@ -163,16 +163,17 @@ export const prepare = Effect.fnUntraced(function* (caller: Caller, request: Req
 export const run = Effect.fnUntraced(function* (caller: Caller, request: Request) {
   const { format = "rsv", messages } = request
   const { asker, digests, signer } = yield* prepare(caller, request)
-  const judge = yield* Signing.judge(asker)
-  const allowed = yield* Effect.forEach(digests, (made) =>
-    Effect.gen(function* () {
-      if (Result.isFailure(made)) return fail({ why: made.failure })
-      const refusal = yield* judge(made.success)
-      return refusal === null
-        ? Result.succeed(made.success)
-        : fail({ why: `policy_refused: ${refusal.message}`, refusal })
-    })
+  const contents = digests.flatMap((made, index) =>
+    Result.isSuccess(made) ? [[index, made.success] as const] : []
   )
+  const refusals = yield* Signing.judge(asker, new Map(contents), "each")
+  const allowed = digests.map((made, index) => {
+    if (Result.isFailure(made)) return fail({ why: made.failure })
+    const refusal = refusals.get(index)
+    return refusal === undefined
+      ? Result.succeed(made.success)
+      : fail({ why: `${refusal.code}: ${refusal.message}`, refusal })
+  })
   const sign = (digest: Digest) =>
     signer.sign(digest.hash).pipe(
       Effect.annotateLogs(digest.isProof ? lifted : {}),
@@ -199,9 +200,10 @@ export const run = Effect.fnUntraced(function* (caller: Caller, request: Request
       failures.map(({ path, why }) => ({ path, message: Reasons.text("notSigned", { problem: why }) }))
     )
   const refused = failures.flatMap(({ path, refusal }) => (refusal === undefined ? [] : [{ path, refusal }]))
+  const [code = "policy_refused", ...others] = new Set(refused.map(({ refusal }) => refusal.code))
   if (refused.length > 0 && refused.length === messages.length)
     return yield* unprocessable(
-      "policy_refused",
+      others.length === 0 ? code : "policy_refused",
       refused.map(({ path, refusal: { figures, message } }) => ({ path, message, ...figures }))
     )
   return [

@@ -19,6 +19,7 @@ import * as Hex from "../../../../src/domain/primitives/Hex.js"
 import * as InMemory from "../../../support/journal/InMemory.js"
 import * as Log from "../../../support/Log.js"
 import * as Ops from "../../../support/lanes/Ops.js"
+import * as DecisionHook from "../../../support/memory/DecisionHook.js"
 import * as Parties from "../../../support/Parties.js"
 import { test } from "../../../support/Test.js"
 
@@ -40,7 +41,7 @@ const run = (body: object, sign: Signer["sign"] = good) =>
       Effect.provideService(Signers, {
         resolve: () => Effect.succeed({ address, publicKey, type: "KMS", sign })
       }),
-      Effect.provide(Layer.merge(InMemory.policies, InMemory.budgets))
+      Effect.provide(Layer.mergeAll(DecisionHook.layer, InMemory.policies, InMemory.budgets))
     )
     const lines = logged.map(({ annotations, message }) => ({ ...annotations, message }))
     return { lines, outcome }
