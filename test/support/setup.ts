@@ -1,7 +1,9 @@
 import { afterEach } from "vitest"
 import * as Accelerated from "../../src/domain/primitives/Accelerated.js"
 import * as LeftBehind from "./LeftBehind.js"
+import * as Children from "./process/Children.js"
 
+Children.exitOnSignal()
 LeftBehind.undoAll()
 // A service started by an earlier file of this process has loaded faster cryptography.
 Accelerated.use(Accelerated.none)

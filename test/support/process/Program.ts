@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process"
 import * as Bundle from "./Bundle.js"
+import * as Children from "./Children.js"
 
 export const root = Bundle.root
 
@@ -36,6 +37,8 @@ export const run = (args: ReadonlyArray<string>, options: Options = {}): Program
     env: { ...plainEnv(), ...options.env },
     stdio: [options.input === undefined ? "ignore" : "pipe", "pipe", "pipe"]
   })
+  // A service ends its own children.
+  Children.endWithProcess(child, "SIGTERM")
   child.stdin?.end(options.input)
   const text = { stdout: "", stderr: "" }
   const waiting = new Set<() => void>()

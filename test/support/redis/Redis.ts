@@ -4,6 +4,7 @@ import { once } from "node:events"
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import * as Children from "../process/Children.js"
 import * as Port from "../process/Port.js"
 
 /** A temporary Redis on loopback with its own password. */
@@ -44,6 +45,7 @@ export const start = async (): Promise<Server> => {
     }
     const args = Object.entries(settings).flatMap(([name, value]) => [`--${name}`, String(value)])
     const child = spawn("redis-server", args, { stdio: ["ignore", "pipe", "ignore"] })
+    Children.endWithProcess(child, "SIGKILL")
     await ready(child)
     return child
   }
@@ -56,8 +58,6 @@ export const start = async (): Promise<Server> => {
     child.kill("SIGKILL")
     await exit
   }
-  const atExit = () => child.kill("SIGKILL")
-  process.once("exit", atExit)
   return {
     url: `redis://:${password}@127.0.0.1:${port}/0`,
     end,
@@ -70,7 +70,6 @@ export const start = async (): Promise<Server> => {
     },
     stop: async () => {
       await end()
-      process.off("exit", atExit)
       rmSync(folder, { recursive: true, force: true })
     }
   }

@@ -89,12 +89,9 @@ const begin = async (args: ReadonlyArray<string>): Promise<Started> => {
 
 /** Idle chains of this process; they outlive test files. */
 const idle: Array<Started> = []
-// Vitest ends its workers by it, and the chains with them.
-const ended = () => process.exit()
 
 /** A chain with all contracts deployed; a new one when anvil gets further arguments. */
 export const startChain = async (args?: ReadonlyArray<string>): Promise<Chain> => {
-  if (!process.listeners("SIGTERM").includes(ended)) process.once("SIGTERM", ended)
   const started = (args === undefined ? idle.pop() : undefined) ?? (await begin(args ?? []))
   const { anvil } = started
   const provider = connect(anvil)
