@@ -399,9 +399,11 @@ describe("an account's decision hook", () => {
         "no decision: it answered 500"
       )
       await life.runPromise(Hook.remove(stack.caller()))
-      await expect
-        .poll(() => refusalOf(life, stack.execute([stack.pay("one", shop, 1n)])), { timeout: 2_000 })
-        .toBeNull()
+      const signing = SignMessages.run(stack.caller(), {
+        messages: ["a login"],
+        signer: stack.settings.signer
+      })
+      await expect.poll(() => refusalOf(life, signing), { timeout: 5_000 }).toBeNull()
     }))
 
   it("stops the account's writes when its setting cannot be read", () =>
