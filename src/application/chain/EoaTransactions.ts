@@ -83,20 +83,16 @@ const byCounts = Effect.fnUntraced(function* (
   return found
 })
 
-/**
- * The EOA's mined transactions with these nonces, in order. All nonces must be below its nonce at the latest block.
- * Fails unless the node returns each of them.
- */
-export const read = Effect.fnUntraced(function* (
+/** Mined transactions of the EOA with these nonces, as far as the node shows them: at most 1,024, of the latest nonces. */
+export const find = Effect.fnUntraced(function* (
   chain: ChainClient,
   eoa: Address,
   nonces: ReadonlyArray<bigint>
 ) {
   if (nonces.length === 0) return []
-  if (nonces.length > most) return yield* missing(chain, nonces.length)
-  const wanted = new Set(nonces)
+  const wanted = new Set([...nonces].sort((one, other) => (one < other ? 1 : -1)).slice(0, most))
   const head = yield* chain.block("latest")
-  if (head === null) return yield* missing(chain, nonces.length)
+  if (head === null) return yield* missing(chain, wanted.size)
   const count = yield* chain.transactionCount(eoa, head.number)
   const found = yield* Effect.catchIf(
     byCounts(chain, eoa, wanted, { block: head.number, count }),
@@ -104,8 +100,18 @@ export const read = Effect.fnUntraced(function* (
     // The node keeps no historical state; most nodes keep it only for a short time.
     () => fromBlocks(chain, eoa, wanted, head.number)
   )
-  if (found.size < wanted.size) return yield* missing(chain, wanted.size - found.size)
   return [...found.values()].sort((one, other) => (one.nonce < other.nonce ? -1 : 1))
+})
+
+/**
+ * The EOA's mined transactions with these nonces, in order. All nonces must be below its nonce at the latest block.
+ * Fails unless the node returns each of them.
+ */
+export const read = Effect.fnUntraced(function* (...of: Parameters<typeof find>) {
+  const found = yield* find(...of)
+  const [chain, , nonces] = of
+  const count = new Set(nonces).size - found.length
+  return count === 0 ? found : yield* missing(chain, count)
 })
 
 /**

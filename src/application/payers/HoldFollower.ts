@@ -123,6 +123,12 @@ export const accountsOf = (
     Arr.dedupe(holds.flatMap((hold) => (isFollowed(hold) && hold.accountId !== null ? [hold.accountId] : [])))
   )
 
+/**
+ * Time after a reservation at which amounts count as spent if the chain shows no end of them, milliseconds: of an op that
+ * may land for ever, and of a used nonce whose transaction the node does not show.
+ */
+const searchMillis = 86_400_000
+
 /** Settles what signers' own transactions hold, where the chain has used their nonces; returns how many are left. */
 const settleDirect = (
   budgets: Budgets["Service"],
@@ -139,13 +145,19 @@ const settleDirect = (
     )
     let left = holds.length
     if (settledNumber < 0n) return left
+    const now = yield* Clock.currentTimeMillis
     for (const [eoa, group] of Map.groupBy(holds, (each) => each.eoa)) {
       const next = yield* chain.transactionCount(eoa, settledNumber)
       const used = group.filter(({ eoaNonce }) => eoaNonce < next)
-      const users = yield* EoaTransactions.read(chain, eoa, Arr.dedupe(used.map(({ eoaNonce }) => eoaNonce)))
+      const users = yield* EoaTransactions.find(chain, eoa, Arr.dedupe(used.map(({ eoaNonce }) => eoaNonce)))
       for (const { eoaNonce, hold, payload } of used) {
         const user = users.find(({ nonce }) => nonce === eoaNonce)
-        if (user === undefined) continue
+        if (user === undefined) {
+          if (now <= hold.expiresAt + searchMillis) continue
+          yield* budgets.settle(chainId, hold.id, "held")
+          left -= 1
+          continue
+        }
         const isOwn = payloadOf(user) === payload
         const receipt = isOwn ? yield* chain.receipt(user.txHash) : null
         if (isOwn && receipt === null) continue
@@ -175,9 +187,6 @@ interface Heads {
 /** Most holds of one search. */
 const mostHashes = 256
 
-/** Time after a reservation at which an op that may land for ever counts as landed in limits, milliseconds. */
-const endlessMillis = 86_400_000
-
 /**
  * Settles ops of one EntryPoint, the oldest first; returns how many are left. Where the node takes too many queries for
  * all of them, it searches for the older and the younger half: one old op keeps no others from their end.
@@ -197,7 +206,7 @@ const settleOps = (
     /** Whether the end of an op is certain although the chain does not show it: its time is over, or it has no end. */
     const isOver = ({ hold, validUntil }: Followed) => {
       if (validUntil === Number.POSITIVE_INFINITY)
-        return !isSponsored(hold) && now > hold.expiresAt + endlessMillis
+        return !isSponsored(hold) && now > hold.expiresAt + searchMillis
       return settled !== null && settled.timestamp > validUntil
     }
     const parts = (): Effect.Effect<number, BudgetsError | ChainRpcError> => {

@@ -5,7 +5,7 @@ import type { Budgets, Reservation } from "../../../src/application/ports/Budget
 import { type BlockTag, ChainRpcError } from "../../../src/application/ports/chain/ChainRpc.js"
 import * as NetworkProfile from "../../../src/application/ports/NetworkProfile.js"
 import * as Address from "../../../src/domain/primitives/Address.js"
-import type { Bytes32 } from "../../../src/domain/primitives/Hex.js"
+import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as Keccak from "../../../src/domain/primitives/Keccak.js"
 import * as InMemory from "../../support/journal/InMemory.js"
 import { alice, bob } from "../../support/journal/Make.js"
@@ -54,7 +54,7 @@ const setting = Effect.gen(function* () {
       yield* budgets.reserve([[reservation(HoldFollower.budget, id, 100n, rest.account)]])
       return id
     })
-  const noteOf = ({ validUntil = 600, ...rest }: { validUntil?: number; userOpHash?: Bytes32 } = {}) =>
+  const noteOf = ({ validUntil = 600, ...rest }: { validUntil?: number; userOpHash?: Hex.Bytes32 } = {}) =>
     HoldFollower.note({ ...rest, entryPoint, since: 0n, validUntil })
   const bind = (id: string, note: string) => budgets.bind({ chainId, id, wei: 100n }, note)
   const hold = (...of: Parameters<typeof reserve>) =>
@@ -254,6 +254,35 @@ describe("sponsored ops", () => {
       yield* Time.adjust(seconds * second)
       yield* make().settle(watched())
       expect(yield* budgets.figures(amounts, 0, "day")).toEqual({ held, booked })
+    }
+  })
+
+  test("are settled next to a transaction of the signer that the node does not show", function* () {
+    const { budgets, chain, make, watched } = yield* setting
+    const payload = { to: entryPoint, value: 1n, data: Hex.empty }
+    const holds = [0n, 1n].map((nonce) => reservation("policy account native", `r/${nonce}/amounts`, 100n))
+    yield* budgets.reserve([holds])
+    for (const [nonce, { id }] of holds.entries()) {
+      const note = HoldFollower.directNote(entryPoint, BigInt(nonce), payload)
+      yield* budgets.bind({ chainId, id, wei: 0n }, note)
+    }
+    chain.mine(9)
+    const shown = { ...payload, from: entryPoint, nonce: 1n, txHash: Landings.txHashOf("1") }
+    const node = {
+      ...chain.client,
+      transactionCount: (_: unknown, at: BlockTag) =>
+        Effect.succeed(typeof at === "string" || at >= 3n ? 2n : at >= 1n ? 1n : 0n),
+      transactionsIn: (at: bigint) => Effect.succeed(at === 3n ? [shown] : []),
+      receipt: () => Effect.succeed({ success: true, gasUsed: 1n, effectiveGasPrice: 1n })
+    } as unknown as typeof chain.client
+    for (const [seconds, held, booked] of [
+      [86_000, 100n, 100n],
+      [1_001, 0n, 200n]
+    ] as const) {
+      yield* Time.adjust(seconds * second)
+      yield* make().settle({ ...watched(), chain: node })
+      const [pot] = holds
+      if (pot !== undefined) expect(yield* budgets.figures(pot, 0, "day")).toEqual({ held, booked })
     }
   })
 
