@@ -4,7 +4,7 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
-import { type Budget, Budgets, type Reservation } from "../../src/application/ports/Budgets.js"
+import { type Budget, Budgets, type Part, type Reservation } from "../../src/application/ports/Budgets.js"
 import * as Keccak from "../../src/domain/primitives/Keccak.js"
 import { alice, bob } from "../support/journal/Make.js"
 import * as Time from "../support/Time.js"
@@ -164,23 +164,31 @@ export const suite = (
       "budgets that share an id are bound, landed and settled together, each at what it holds",
       (budgets) =>
         Effect.gen(function* () {
-          const limit = { ...budget, name: "limit" }
-          yield* reserve(budgets, [entry("a", 60n), entry("a", 7n, limit)])
-          const terms = (wei: bigint) => ({
-            chainId,
-            id: "a",
-            wei: 0n,
-            parts: [{ ...limit, wei }],
-            isFirst: true
-          })
-          expect(yield* budgets.bind({ ...terms(8n) }, "")).toBe(false)
-          expect(yield* budgets.bind({ ...terms(7n), parts: [{ ...deposit, wei: 0n }] }, "")).toBe(false)
-          expect(yield* budgets.bind(terms(7n), "")).toBe(true)
-          expect(yield* budgets.bind(terms(7n), "")).toBe(false)
+          const [fees, limit] = [
+            { ...budget, name: "fees", books: "cost" as const },
+            { ...budget, name: "limit", books: "held" as const }
+          ]
+          yield* reserve(budgets, [entry("a", 60n, fees), entry("a", 7n, limit)])
+          const terms = (...parts: ReadonlyArray<Part>) => ({ chainId, id: "a", wei: 0n, exactly: parts })
+          const held = [
+            { ...fees, wei: 60n },
+            { ...limit, wei: 7n }
+          ]
+          for (const other of [
+            { ...limit, wei: 8n },
+            { ...deposit, wei: 7n }
+          ])
+            expect(yield* budgets.bind(terms({ ...fees, wei: 60n }, other), "")).toBe(false)
+          expect(yield* budgets.bind(terms(...held), "")).toBe(true)
+          expect(yield* budgets.bind(terms(...held), "")).toBe(false)
           expect(yield* reserve(budgets, [entry("a", 9n, limit)])).toBeNull()
           yield* budgets.release(chainId, ["a"])
-          yield* budgets.settle(chainId, "a", "held")
-          expect(yield* today(budgets)).toEqual({ held: 0n, booked: 60n })
+          yield* budgets.settle(chainId, "a", { cost: 50n, success: true })
+          expect(yield* budgets.figures(fees, 0, "day")).toEqual({ held: 0n, booked: 50n })
+          expect(yield* budgets.figures(limit, 0, "day")).toEqual({ held: 0n, booked: 9n })
+          yield* reserve(budgets, [entry("b", 40n, fees), entry("b", 7n, limit)])
+          yield* budgets.settle(chainId, "b", { cost: 1n, success: false })
+          expect(yield* budgets.figures(fees, 0, "day")).toEqual({ held: 0n, booked: 51n })
           expect(yield* budgets.figures(limit, 0, "day")).toEqual({ held: 0n, booked: 9n })
           expect(yield* reserve(budgets, [entry("a", 1n, { ...budget, name: "third" })])).toMatchObject({
             reason: "ended"
@@ -202,7 +210,7 @@ export const suite = (
         yield* bindAt("other")
         const dueAt = (block: bigint, account = alice) =>
           Effect.map(budgets.due(chainId, account, block), ({ hasLater, holds }) => [
-            holds.map(({ id, name }) => `${id} ${name}`),
+            holds.flatMap(({ id, parts }) => parts.map(({ name }) => `${id} ${name}`)),
             hasLater
           ])
         const first = ["a sponsor", "a deposit"]

@@ -90,18 +90,21 @@ export const list = ({ sql }: Sql, columns: Columns): string =>
 export const listing = (columns: Columns, rows: ReadonlyArray<Values>): string => jsonOf(columns, rows)
 
 /** PostgreSQL takes all rows in one statement, SQLite one row each. */
-const run = (
+const run = <Row extends object>(
   { sql }: Sql,
   text: string,
   columns: Columns,
   rows: ReadonlyArray<Values>
-): Effect.Effect<void, SqlError> => {
+): Effect.Effect<ReadonlyArray<Row>, SqlError> => {
   const [first] = rows
-  if (first === undefined) return Effect.void
-  if (!Store.isSqlite(sql)) return Effect.asVoid(sql.unsafe(text, [jsonOf(columns, rows)]))
+  if (first === undefined) return Effect.succeed([])
+  if (!Store.isSqlite(sql)) return sql.unsafe<Row>(text, [jsonOf(columns, rows)])
   return rows.length === 1
-    ? Effect.asVoid(sql.statement(text, first))
-    : Effect.forEach(rows, (row) => sql.statement(text, row), { discard: true })
+    ? sql.statement<Row>(text, first)
+    : Effect.map(
+        Effect.forEach(rows, (row) => sql.statement<Row>(text, row)),
+        (found) => found.flat()
+      )
 }
 
 /**
@@ -139,16 +142,20 @@ export const insert = (
   const text = textOf(columns, `${isSqlite} ${table}`, () =>
     isSqlite ? `${into} values (${names.map(() => "?").join(", ")})` : `${into} ${given(columns)}`
   )
-  return run(store, text, columns, rows)
+  return Effect.asVoid(run(store, text, columns, rows))
 }
 
 /** Runs a statement with rows as its only parameter: `(%) as given` in its text. */
-export const each = (
+export const each = (...statement: Parameters<typeof returning>): Effect.Effect<void, SqlError> =>
+  Effect.asVoid(returning(...statement))
+
+/** Likewise; returns the rows of the statement's `returning`. */
+export const returning = <Row extends object>(
   store: Sql,
   text: string,
   columns: Columns,
   rows: ReadonlyArray<Values>
-): Effect.Effect<void, SqlError> => {
+): Effect.Effect<ReadonlyArray<Row>, SqlError> => {
   const isSqlite = Store.isSqlite(store.sql)
   const whole = textOf(columns, `${isSqlite} ${text}`, () =>
     text.replace(

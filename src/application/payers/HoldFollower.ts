@@ -3,20 +3,16 @@ import * as BigInts from "effect/BigInt"
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
-import * as Option from "effect/Option"
 import * as Order from "effect/Order"
 import * as Schedule from "effect/Schedule"
-import * as Schema from "effect/Schema"
-import * as SchemaParser from "effect/SchemaParser"
 import type * as Scope from "effect/Scope"
 import * as Address from "../../domain/primitives/Address.js"
 import * as Hex from "../../domain/primitives/Hex.js"
 import * as Keccak from "../../domain/primitives/Keccak.js"
-import { Lru } from "../../domain/primitives/Lru.js"
 import * as EoaTransactions from "../chain/EoaTransactions.js"
 import * as Inclusions from "../chain/Inclusions.js"
 import * as Troubles from "../observe/Troubles.js"
-import type { Budgets, BudgetsError, Cost, Hold } from "../ports/Budgets.js"
+import type { Budget, Budgets, BudgetsError, Cost, Held, Landing, Outcome } from "../ports/Budgets.js"
 import type { Block, ChainClient, ChainRpcError, KnownTransaction } from "../ports/chain/ChainRpc.js"
 import * as Holding from "../ports/journal/Holding.js"
 import type { NetworkProfile } from "../ports/NetworkProfile.js"
@@ -30,52 +26,62 @@ import type { AccountId } from "../ports/Tenants.js"
 /** The budget for the operator's payments for an account's ops in a UTC day. */
 export const budget = "sponsor"
 
-/** Remembers results: each reading of the chain comes across the notes of all open holds. */
-const decoder = <A>(schema: Schema.Decoder<A>): ((text: string) => ReadonlyArray<A>) => {
-  const decode = Schema.decodeUnknownOption(schema)
-  const known = new Lru<string, ReadonlyArray<A>>(16_384)
-  return (text) => {
-    const before = known.get(text)
-    if (before !== undefined) return before
-    const decoded = Option.toArray(decode(text))
-    known.set(text, decoded)
-    return decoded
-  }
+/** How the end of a hold is recognised on the chain. */
+interface Note {
+  /** Absent in notes of an earlier version, whose holds have it as their id. */
+  readonly userOpHash?: Hex.Bytes32
+  readonly entryPoint: Address.Address
+  /** Number of a block before which the op cannot have landed. */
+  readonly since: bigint
+  /** Last Unix second at which it may land; 0: no end. */
+  readonly validUntil: number
+  /** Another op of the wallet with this nonce proves that this op cannot land. */
+  readonly wallet?: Address.Address
+  readonly nonce?: bigint
 }
 
-const Note = Schema.fromJsonString(
-  Schema.Struct({
-    /** Absent in notes of an earlier version, whose holds have it as their id. */
-    userOpHash: Schema.optional(Hex.schema32),
-    entryPoint: Address.schema,
-    /** Number of a block before which the op cannot have landed. */
-    since: Schema.BigIntFromString,
-    /** Last Unix second at which it may land; 0: no end. */
-    validUntil: Schema.Int,
-    /** Another op of the wallet with this nonce proves that this op cannot land. */
-    wallet: Schema.optional(Address.schema),
-    nonce: Schema.optional(Schema.BigIntFromString)
-  })
-)
-type Note = typeof Note.Type
-const encodeNote = SchemaParser.encodeSync(Note)
-const decodeNote = decoder(Note)
-
-export const note = (of: Note): string => encodeNote(of)
-
-/** The nonce that a signer's own transaction uses; all of its versions have the same payload. */
-const DirectNote = Schema.fromJsonString(
-  Schema.Struct({ eoa: Address.schema, eoaNonce: Schema.BigIntFromString, payload: Hex.schema32 })
-)
-const encodeDirect = SchemaParser.encodeSync(DirectNote)
-const decodeDirect = decoder(DirectNote)
+export const note = ({ entryPoint, nonce, since, userOpHash, validUntil, wallet }: Note): string =>
+  ["op", userOpHash, entryPoint, since, validUntil, wallet, nonce].join(" ")
 
 type Payload = Pick<KnownTransaction, "data" | "to" | "value">
 
 const payloadOf = ({ data, to, value }: Payload): Hex.Bytes32 => Keccak.hashText(`${to} ${value} ${data}`)
 
+/** The nonce that a signer's own transaction uses; all of its versions have the same payload. */
 export const directNote = (eoa: Address.Address, eoaNonce: bigint, payload: Payload): string =>
-  encodeDirect({ eoa, eoaNonce, payload: payloadOf(payload) })
+  ["eoa", eoa, eoaNonce, payloadOf(payload)].join(" ")
+
+/** The words of a note. Earlier versions wrote JSON; their processes cannot read this one's notes. */
+const wordsOf = (text: string): ReadonlyArray<string> => {
+  if (!text.startsWith("{")) return text.split(" ")
+  const { eoa, eoaNonce, payload, ...op } = JSON.parse(text) as Record<string, string>
+  if (eoa !== undefined) return ["eoa", eoa, eoaNonce ?? "", payload ?? ""]
+  return [
+    "op",
+    ...["userOpHash", "entryPoint", "since", "validUntil", "wallet", "nonce"].map((name) => op[name] ?? "")
+  ]
+}
+
+const decodeNote = (text: string): ReadonlyArray<Note> => {
+  const [kind, userOpHash = "", entryPoint = "", since = "", validUntil = "", wallet = "", nonce = ""] =
+    wordsOf(text)
+  if (kind !== "op") return []
+  const ofWallet = { wallet: Address.unsafe(wallet), nonce: BigInt(nonce) }
+  return [
+    {
+      ...(userOpHash !== "" && { userOpHash: Hex.unsafe32(userOpHash) }),
+      entryPoint: Address.unsafe(entryPoint),
+      since: BigInt(since),
+      validUntil: Number(validUntil),
+      ...(wallet !== "" && ofWallet)
+    }
+  ]
+}
+
+const decodeDirect = (text: string) => {
+  const [kind, eoa = "", eoaNonce = "", payload = ""] = wordsOf(text)
+  return kind === "eoa" ? [{ eoa: Address.unsafe(eoa), eoaNonce: BigInt(eoaNonce), payload }] : []
+}
 
 /** An account's signed ops, and the operator's node, which shows their outcomes. */
 export interface Watched {
@@ -102,25 +108,24 @@ const pollsPerRead = 5
 /** Names of the budgets that count the limits of spending rules begin with it, see `Rulebook.potOf`. */
 const limits = "policy "
 
-/** End of the ids of holds for what ops pay for gas; other holds of spending rules are for the amounts that ops move. */
-export const fees = "fees"
+const isFollowed = ({ name }: Budget): boolean => name === budget || name.startsWith(limits)
 
-const isSponsored = ({ name }: Hold): boolean => name === budget
+const isSponsored = ({ parts }: Held): boolean => parts.some(({ name }) => name === budget)
 
-const isFollowed = (hold: Hold): boolean => hold.bound && (isSponsored(hold) || hold.name.startsWith(limits))
-
-/** A landed op uses up its gas, or the held amounts unless its call was reverted. */
-const costOf = (hold: Hold, { cost, success }: Pick<Inclusions.Inclusion, "cost" | "success">): Cost => {
-  if (isSponsored(hold) || hold.id.endsWith(`/${fees}`)) return cost
-  return success ? "held" : 0n
-}
+/** Ids of the previous version's holds for gas end with `/fees`; it held amounts separately. */
+const costOf = (hold: Held, { cost, success }: Landing): Cost =>
+  isSponsored(hold) || hold.id.endsWith("/fees") ? cost : { cost, success }
 
 export const accountsOf = (
   budgets: Budgets["Service"],
   chainId: bigint
 ): Effect.Effect<ReadonlyArray<AccountId>, BudgetsError> =>
   Effect.map(budgets.open(chainId), (holds) =>
-    Arr.dedupe(holds.flatMap((hold) => (isFollowed(hold) && hold.accountId !== null ? [hold.accountId] : [])))
+    Arr.dedupe(
+      holds.flatMap((hold) =>
+        hold.bound && isFollowed(hold) && hold.accountId !== null ? [hold.accountId] : []
+      )
+    )
   )
 
 /**
@@ -133,7 +138,7 @@ const searchMillis = 86_400_000
 const settleDirect = (
   budgets: Budgets["Service"],
   { chain, profile: { chainId } }: Watched,
-  all: ReadonlyArray<Hold>,
+  all: ReadonlyArray<Held>,
   settledNumber: bigint
 ) =>
   Effect.gen(function* () {
@@ -173,7 +178,7 @@ const settleDirect = (
 
 /** A hold, and what its versions have in common. */
 interface Followed extends Pick<Note, "nonce" | "since" | "wallet"> {
-  readonly hold: Hold
+  readonly hold: Held
   readonly hashes: ReadonlyArray<Hex.Bytes32>
   readonly validUntil: number
 }
@@ -248,7 +253,8 @@ const settleOps = (
       Effect.catchTag("TooManyAsks", () => Effect.succeed([]))
     )
     let left = group.length
-    const ends = group.map((each) => {
+    const outcomes = new Map<string, Outcome>()
+    for (const each of group) {
       const { hold, nonce, validUntil, wallet } = each
       const landing = landingOf(each)
       const isReplaced = others.some(
@@ -260,13 +266,14 @@ const settleOps = (
         left -= 1
         const isEndless = validUntil === Number.POSITIVE_INFINITY && !isReplaced
         const cost = landing === undefined ? (isEndless ? "held" : 0n) : costOf(hold, landing)
-        return budgets.settle(chainId, hold.id, cost)
+        outcomes.set(hold.id, { isEnd: true, cost })
+        continue
       }
       const cost = landing?.cost ?? null
       // Limits free nothing that a reorganisation could still bring back.
-      return isSponsored(hold) && cost !== hold.landed ? budgets.land(chainId, hold.id, cost) : Effect.void
-    })
-    yield* Effect.all(ends, { concurrency: "unbounded", discard: true })
+      if (isSponsored(hold) && cost !== hold.landed) outcomes.set(hold.id, { isEnd: false, cost })
+    }
+    yield* budgets.record(chainId, outcomes)
     return left
   })
 
@@ -280,8 +287,7 @@ const settle = (budgets: Budgets["Service"], watched: Watched) =>
     const settledNumber = head.number - BigInt(settledDepth) + 1n
     const { hasLater, holds: due } = yield* budgets.due(chainId, accountId, BigInts.max(settledNumber, 0n))
     const later = Number(hasLater)
-    // All budgets that hold under an id share its end.
-    const all = [...new Map(due.filter(isFollowed).map((hold) => [hold.id, hold])).values()]
+    const all = due.filter(({ parts }) => parts.some(isFollowed))
     if (all.length === 0) return later
     // All sealed versions of an op share one hold, and at most one lands.
     const holds = all.flatMap((hold) => {

@@ -51,7 +51,8 @@ export const boundOf = (
   ]
 }
 
-const feesOf = (context: Judged["context"], op: PreparedOp | undefined): bigint => {
+/** Highest cost of an op, wei; without one, none. */
+export const feesOf = (context: Judged["context"], op: PreparedOp | undefined): bigint => {
   if (op === undefined) return 0n
   if (op.kind === "direct")
     return op.unsigned.gasLimit * context.connection.profile.caps.maxFeePerGas + op.l1Fee

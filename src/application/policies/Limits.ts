@@ -2,7 +2,6 @@ import * as Effect from "effect/Effect"
 import * as Policy from "../../domain/policy/Policy.js"
 import type { ElementFailure } from "../failures/Elements.js"
 import * as Metrics from "../observe/Metrics.js"
-import * as HoldFollower from "../payers/HoldFollower.js"
 import type { Budgets, Lack, Reservation, Window } from "../ports/Budgets.js"
 import type { AccountId } from "../ports/Tenants.js"
 import * as Judgement from "./Judgement.js"
@@ -19,7 +18,7 @@ export interface Entry extends Reservation {
 /** Only slices of one request count here, and all are opened within the longest window. */
 const windowOf = (per: Exclude<Policy.Limit["per"], "op">): Window => (per === "request" ? "30d" : per)
 
-/** An element's holds of its policies' limits, under ids that start with `base`. */
+/** An element's reservations in its policies' limits, under one id. */
 export const entriesOf = (
   {
     context: { accountId, chainId },
@@ -28,7 +27,7 @@ export const entriesOf = (
     readonly context: { readonly accountId: AccountId; readonly chainId: bigint | null }
   },
   { bound, spending, wallet }: Judgement.Element,
-  base: string,
+  id: string,
   expiresAt: number
 ): ReadonlyArray<Entry> =>
   bound.flatMap((each) =>
@@ -42,8 +41,9 @@ export const entriesOf = (
           name: limit.per === "request" ? `${pot.name} ${requestId}` : pot.name,
           bound: each,
           of: limit,
-          id: `${base}${limit.asset === "fees" ? HoldFollower.fees : "amounts"}`,
+          id,
           wei,
+          books: limit.asset === "fees" ? "cost" : "held",
           limit: each.policy.mode === "observe" ? null : limit.max,
           maxOpen: null,
           window: windowOf(limit.per),

@@ -96,9 +96,15 @@ type Named = Pick<PreparedOp, "index" | "requestId"> &
 type UserOp = Exclude<PreparedOp, { readonly kind: "direct" }>
 
 interface Taken {
-  readonly base: string
+  readonly id: string
   readonly entries: ReadonlyArray<Limits.Entry>
   readonly failure: ElementFailure | null
+}
+
+/** Reservations of this process for an element, with the policies and the fees that they follow from. */
+interface Reserved extends Pick<Taken, "entries" | "id"> {
+  readonly book: Rulebook.Book
+  readonly fees: bigint
 }
 
 /** Start of the ids of all holds of an element. */
@@ -107,8 +113,11 @@ const baseOf = (named: Named): string => {
   return `${holdId({ requestId, index, given: named.kind === "given" ? named.userOpHash : null })}/`
 }
 
-/** Start of the ids of the holds of an op under its prepared nonce: one for what it moves, and one for its fees. */
-const preparedBaseOf = (op: PreparedOp): string => `${baseOf(op)}${Nonce.make(op.nonceKey, op.sequence)}/`
+/** Id of the hold of an element under that nonce. */
+const underNonce = (named: Named, nonce: bigint | string): string => `${baseOf(named)}${nonce}/spending`
+
+/** Likewise under the nonce with which its op was prepared. */
+const preparedId = (op: PreparedOp): string => underNonce(op, Nonce.make(op.nonceKey, op.sequence))
 
 /** Age up to which a block is recent, milliseconds. */
 const headMillis = 2_000
@@ -152,8 +161,8 @@ const make = Effect.gen(function* () {
       })
     })
 
-  /** By element: start of the ids that this process has reserved, and null for several. An element with one has no others. */
-  const reserved = new Lru<string, string | null>(16_384)
+  /** By element; null: under several nonces. An element with one has no others. */
+  const reserved = new Lru<string, Reserved | null>(16_384)
 
   const release: Rules["Service"]["release"] = ({ accountId, chainId }, elements) =>
     Effect.gen(function* () {
@@ -216,28 +225,26 @@ const make = Effect.gen(function* () {
               const call = callOf.get(op.index)
               if (call === undefined) return []
               const element = Judgement.elementOf(book, asker, call, op)
-              return {
-                place,
-                op,
-                entries: Limits.entriesOf(asker, element, preparedBaseOf(op), now + heldMillis)
-              }
+              const id = preparedId(op)
+              const entries = Limits.entriesOf(asker, element, id, now + heldMillis)
+              return { place, op, made: { id, entries, book, fees: element.spending.fees } }
             })
           })
           // Requests that arrive together hold in one transaction.
-          const lacks = yield* Effect.mapError(budgets.reserve(groups.map(({ entries }) => entries)), () =>
+          const lacks = yield* Effect.mapError(budgets.reserve(groups.map(({ made }) => made.entries)), () =>
             unavailable()
           )
           const failing = all.map(() => new Map<number, ElementFailure>())
-          for (const [position, { entries, op, place }] of groups.entries()) {
-            const failure = Limits.lackOf(entries, lacks[position])
+          for (const [position, { made, op, place }] of groups.entries()) {
+            const failure = Limits.lackOf(made.entries, lacks[position])
             if (failure !== null) failing[place]?.set(op.index, yield* Limits.countRefusal(failure))
-            const [element, base] = [baseOf(op), preparedBaseOf(op)]
+            const element = baseOf(op)
             const before = reserved.get(element)
-            reserved.set(element, before === undefined || before === base ? base : null)
+            reserved.set(element, before === undefined || before?.id === made.id ? made : null)
           }
           yield* Limits.logObserved(
             budgets,
-            groups.map(({ entries, op: { index, requestId } }) => ({ entries, index, requestId })),
+            groups.map(({ made, op: { index, requestId } }) => ({ entries: made.entries, index, requestId })),
             now
           )
           for (const [place, { asker }] of all.entries()) {
@@ -279,7 +286,7 @@ const make = Effect.gen(function* () {
       return head.number
     })
 
-  /** `last`: base of the ids where the holds of `first` are another nonce's. */
+  /** `last`: id of the hold where that of `first` is another nonce's. */
   const bindAll = (
     asker: Judgement.Asker,
     op: PreparedOp,
@@ -292,60 +299,54 @@ const make = Effect.gen(function* () {
       const book = yield* rulebook.of(context.accountId)
       const call = calls.find(({ index }) => index === op.index)
       if (book === null || call === undefined) return
-      const element = Judgement.elementOf(book, asker, call, op)
-      const now = yield* Clock.currentTimeMillis
       const { chainId } = context
       const watched = yield* watchedOf(context)
       // A caller's node could name a later block, so that a landing before it would be missed.
       const since = watched === null ? 0n : yield* headOf(watched)
       const note = noteOf(call, since)
-      const entriesAt = (base: string) => Limits.entriesOf(asker, element, base, now + heldMillis)
-      /** Whether all of these are bound now. */
-      const bindEach = (entries: ReadonlyArray<Limits.Entry>, terms: Pick<Binding, "isFirst">) =>
-        Effect.map(
-          Effect.forEach(
-            Map.groupBy(entries, ({ id }) => id),
-            ([id, parts]) => budgets.bind({ chainId, id, wei: 0n, due: since, parts, ...terms }, note),
-            { concurrency: "unbounded" }
-          ),
-          (each) => !each.includes(false)
-        )
+      const bindHold = (id: string, terms: Pick<Binding, "exactly">) =>
+        budgets.bind({ chainId, id, wei: 0n, due: since, ...terms }, note)
       const watch = (entries: ReadonlyArray<Limits.Entry>) =>
         watched === null || entries.length === 0 ? Effect.void : follower.watch(watched)
-      const known = reserved.get(baseOf(op))
-      reserved.delete(baseOf(op))
-      if (known === first) {
-        const entries = entriesAt(first)
-        if (yield* bindEach(entries, { isFirst: true })) return yield* watch(entries)
+      const element = baseOf(op)
+      const known = reserved.get(element)
+      reserved.delete(element)
+      if (known?.id === first && known.book === book && known.fees === Judgement.feesOf(context, op)) {
+        const { entries } = known
+        if (entries.length === 0 || (yield* bindHold(first, { exactly: entries })))
+          return yield* watch(entries)
       }
-      const take = (base: string): Effect.Effect<Taken, BudgetsError> =>
+      const spent = Judgement.elementOf(book, asker, call, op)
+      const expiresAt = (yield* Clock.currentTimeMillis) + heldMillis
+      const take = (id: string): Effect.Effect<Taken, BudgetsError> =>
         Effect.gen(function* () {
-          const entries = entriesAt(base)
+          const entries = Limits.entriesOf(asker, spent, id, expiresAt)
           const [lack] = yield* budgets.reserve([entries])
-          if (lack?.reason !== "ended") return { base, entries, failure: Limits.lackOf(entries, lack) }
+          if (lack?.reason !== "ended") return { id, entries, failure: Limits.lackOf(entries, lack) }
           // The landed version with the same nonce is booked, and nothing else can land there.
-          return base === last ? { base, entries: [], failure: null } : yield* take(last)
+          return id === last ? { id, entries: [], failure: null } : yield* take(last)
         })
-      const before = yield* budgets.open(chainId, baseOf(op))
-      const own = before.filter(({ bound, id }) => bound && id.startsWith(first))
+      const before = yield* budgets.open(chainId, element)
+      const own = before.filter(({ bound, id }) => bound && id === first)
       const isFree = first === last || own.every(({ notes }) => notes.includes(note))
-      const base = isFree ? first : last
+      const id = isFree ? first : last
       /** Releases what unsigned versions with other nonces hold. */
       const others = (of: string) =>
         budgets.release(
           chainId,
-          before.flatMap(({ id }) => (id.startsWith(of) ? [] : id))
+          before.flatMap((hold) => (hold.id === of ? [] : hold.id))
         )
-      let taken = yield* take(base)
+      let taken = yield* take(id)
       if (taken.failure !== null) {
-        yield* others(base)
+        yield* others(id)
         if (watched !== null) yield* follower.settle(watched)
-        taken = yield* take(base)
+        taken = yield* take(id)
       }
       if (taken.failure !== null)
         return yield* new PayerRefusal({ failure: yield* Limits.countRefusal(taken.failure) })
-      if (!(yield* bindEach(taken.entries, {}))) return yield* unavailable()
-      yield* others(taken.base)
+      const isBound = taken.entries.length === 0 || (yield* bindHold(taken.id, {}))
+      if (!isBound) return yield* unavailable()
+      yield* others(taken.id)
       yield* watch(taken.entries)
     }).pipe(
       Effect.mapError((error) =>
@@ -355,8 +356,8 @@ const make = Effect.gen(function* () {
 
   const bind: Rules["Service"]["bind"] = (asker, op, userOpHash) => {
     const nonce = Nonce.make(op.nonceKey, op.sequence)
-    const base = preparedBaseOf(op)
-    return bindAll(asker, op, { first: base, last: base }, ({ wallet }, since) =>
+    const id = preparedId(op)
+    return bindAll(asker, op, { first: id, last: id }, ({ wallet }, since) =>
       HoldFollower.note({
         userOpHash,
         entryPoint: op.space.entryPoint,
@@ -370,7 +371,7 @@ const make = Effect.gen(function* () {
 
   const bindDirect: Rules["Service"]["bindDirect"] = (asker, op, nonce) => {
     const note = HoldFollower.directNote(asker.context.submitter, nonce, op.unsigned)
-    return bindAll(asker, op, { first: preparedBaseOf(op), last: `${baseOf(op)}eoa${nonce}/` }, () => note)
+    return bindAll(asker, op, { first: preparedId(op), last: underNonce(op, `eoa${nonce}`) }, () => note)
   }
 
   return {

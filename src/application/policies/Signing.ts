@@ -100,10 +100,10 @@ const ruled = (book: Rulebook.Book, asker: Asker) =>
         Effect.gen(function* () {
           const at = yield* Clock.currentTimeMillis
           const { chainId, element } = elementOf(book, asker, content)
-          const base = `sign/${wallet ?? signers.join()}/${content.hash}/`
+          const id = `sign/${wallet ?? signers.join()}/${content.hash}/amounts`
           const context = { accountId, chainId }
           // Each budget ends for itself: a permit that one key had signed counts in the limits of another key.
-          const entries = Limits.entriesOf({ context, requestId }, element, base, at + heldMillis).map(
+          const entries = Limits.entriesOf({ context, requestId }, element, id, at + heldMillis).map(
             (entry) => ({ ...entry, id: `${entry.id}/${entry.name}` })
           )
           const failure = yield* Effect.mapError(booked(budgets, entries), () => unavailable())

@@ -28,6 +28,8 @@ export interface Budget {
 /** A sum that a budget holds, wei. */
 export interface Part extends Budget {
   readonly wei: bigint
+  /** Of a limit, which counts no open reservations: the sum that a landing books there, see `Landing`. */
+  readonly books?: "cost" | "held"
 }
 
 export interface Reservation extends Part {
@@ -68,18 +70,32 @@ export interface Hold extends Part {
   readonly notes: ReadonlyArray<string>
 }
 
+/** A hold in all of its budgets. */
+export interface Held extends Pick<Hold, "expiresAt" | "id" | "landed" | "notes"> {
+  readonly parts: ReadonlyArray<Part>
+}
+
 /** Terms of binding a reservation. */
 export interface Binding {
   /** Number of a block before which it cannot end; the least of several counts, and none is 0. */
   readonly due?: bigint
-  /** Sums that budgets must hold at least. */
-  readonly parts?: ReadonlyArray<Part>
-  /** Only if it was not bound before. */
-  readonly isFirst?: boolean
+  /** Only if it holds exactly these sums, in this order, and was not bound before. */
+  readonly exactly?: ReadonlyArray<Part>
 }
 
-/** Cost of a hold, wei; `held`: of each budget what it holds. */
-export type Cost = bigint | "held"
+/** An op that has landed, as limits book it: its cost in wei, and what they hold unless its call was reverted. */
+export interface Landing {
+  readonly cost: bigint
+  readonly success: boolean
+}
+
+/** Sums that the end of a hold books: one for each of its budgets, wei, their held sums, or those of a landing. */
+export type Cost = bigint | "held" | Landing
+
+/** The end of a hold and its cost, see `settle`, or its cost so far, see `land`. */
+export type Outcome =
+  | { readonly isEnd: true; readonly cost: Cost | null }
+  | { readonly isEnd: false; readonly cost: bigint | null }
 
 /** Use of a budget, wei. */
 export interface Figures {
@@ -139,6 +155,11 @@ export class Budgets extends Context.Service<
      * not held are ignored.
      */
     readonly settle: (chainId: bigint, id: string, cost: Cost | null) => Effect.Effect<void, BudgetsError>
+    /** Settles and lands by ids, all or none. */
+    readonly record: (
+      chainId: bigint,
+      outcomes: ReadonlyMap<string, Outcome>
+    ) => Effect.Effect<void, BudgetsError>
     /** All holds of the chain, in order of reservation; `beginning`: only of ids that start with it. */
     readonly open: (chainId: bigint, beginning?: string) => Effect.Effect<ReadonlyArray<Hold>, BudgetsError>
     /** The account's bound holds that are due at a block, in order of reservation, and whether others are due later. */
@@ -146,7 +167,7 @@ export class Budgets extends Context.Service<
       chainId: bigint,
       accountId: AccountId,
       block: bigint
-    ) => Effect.Effect<{ readonly holds: ReadonlyArray<Hold>; readonly hasLater: boolean }, BudgetsError>
+    ) => Effect.Effect<{ readonly holds: ReadonlyArray<Held>; readonly hasLater: boolean }, BudgetsError>
     /** Figures for the window that ends with the hour or day of the instant `at` (Unix milliseconds). */
     readonly figures: (budget: Budget, at: number, window: Window) => Effect.Effect<Figures, BudgetsError>
     /** Owners whose budget of that name has reservations of the UTC day of the instant `at` (Unix milliseconds). */

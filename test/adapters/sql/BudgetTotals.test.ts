@@ -15,13 +15,12 @@ import * as Migrations from "../../../src/adapters/sql/Migrations.js"
 import * as PostgresAdapter from "../../../src/adapters/sql/postgres/Postgres.js"
 import * as Sqlite from "../../../src/adapters/sql/sqlite/Sqlite.js"
 import {
-  type Budget,
   Budgets,
+  type Cost,
   dayOf,
   hourOf,
   type Lack,
-  type Reservation,
-  type Window
+  type Reservation
 } from "../../../src/application/ports/Budgets.js"
 import { temporaryFolder } from "../../support/journal/Layers.js"
 import { alice } from "../../support/journal/Make.js"
@@ -54,11 +53,13 @@ const databasesOf: ReadonlyArray<{
 const budgetsOn = (client: Client) => Layer.provideMerge(SqlBudgets.layer, Layer.fresh(client))
 
 /** Budgets of each window; one has a bound of open reservations. */
-const pots: ReadonlyArray<Budget & { readonly window: Window; readonly maxOpen: number | null }> = [
+const pots: ReadonlyArray<
+  Pick<Reservation, "accountId" | "books" | "chainId" | "maxOpen" | "name" | "window">
+> = [
   { accountId: null, chainId, name: "deposit", window: "open", maxOpen: null },
   { accountId: alice, chainId, name: "sponsor", window: "day", maxOpen: 3 },
-  { accountId: alice, chainId, name: "hours", window: "24h", maxOpen: null },
-  { accountId: alice, chainId, name: "month", window: "30d", maxOpen: null }
+  { accountId: alice, chainId, name: "hours", window: "24h", maxOpen: null, books: "held" },
+  { accountId: alice, chainId, name: "month", window: "30d", maxOpen: null, books: "cost" }
 ]
 
 type Item = readonly [pot: number, id: number, wei: number]
@@ -68,7 +69,7 @@ type Command =
   | { readonly do: "bind"; readonly id: number; readonly wei: number }
   | { readonly do: "release"; readonly ids: ReadonlyArray<number> }
   | { readonly do: "land"; readonly id: number; readonly wei: number | null }
-  | { readonly do: "settle"; readonly id: number; readonly wei: number | "held" | null }
+  | { readonly do: "settle"; readonly id: number; readonly wei: Cost | number | null }
   | { readonly do: "pass"; readonly minutes: number }
 
 const item = fc.tuple(fc.nat(pots.length - 1), fc.nat(4), fc.nat(60))
@@ -88,7 +89,15 @@ const command: fc.Arbitrary<Command> = fc.oneof(
   },
   fc.record({ do: fc.constant("release" as const), ids: fc.array(fc.nat(4), { maxLength: 2 }) }),
   fc.record({ do: fc.constant("land"), id: fc.nat(4), wei: cost }),
-  fc.record({ do: fc.constant("settle"), id: fc.nat(4), wei: fc.oneof(cost, fc.constant("held")) }),
+  fc.record({
+    do: fc.constant("settle"),
+    id: fc.nat(4),
+    wei: fc.oneof(
+      cost,
+      fc.constant("held"),
+      fc.record({ cost: fc.bigInt({ min: 0n, max: 60n }), success: fc.boolean() })
+    )
+  }),
   {
     weight: 2,
     arbitrary: fc.record({
@@ -112,6 +121,8 @@ interface ModelHold {
 class Model {
   holds: ReadonlyArray<ModelHold> = []
   now = 0
+  private readonly deleted = new Set<ModelHold>()
+  private deletedAt = Number.NEGATIVE_INFINITY
 
   private alive(): ReadonlyArray<ModelHold> {
     return this.holds.filter(({ expiresAt, state }) => state !== "reserved" || expiresAt > this.now)
@@ -151,7 +162,7 @@ class Model {
     const { maxOpen, name } = pots[pot] ?? expect.fail("it is there")
     const same = this.holds.filter((each) => each.id === id)
     const ended = same.some(
-      (each) => each.state === "settled" && each.landed !== 0n && dayOf(each.madeAt) >= dayOf(this.now) - 2
+      (each) => each.state === "settled" && each.landed !== 0n && !this.deleted.has(each)
     )
     if (ended) return { budget: name, reason: "ended", available: 0n }
     const before = this.holds
@@ -184,7 +195,14 @@ class Model {
   }
 
   reserve(groups: ReadonlyArray<ReadonlyArray<Item>>, expiresAt: number): ReadonlyArray<Lack | null> {
-    if (groups.flat().length > 0) this.holds = this.alive()
+    if (groups.flat().length > 0) {
+      this.holds = this.alive()
+      if (this.now - this.deletedAt >= minute) {
+        this.deletedAt = this.now
+        for (const each of this.holds)
+          if (each.state === "settled" && dayOf(each.madeAt) < dayOf(this.now) - 2) this.deleted.add(each)
+      }
+    }
     return groups.map((group) => {
       const before = this.holds
       for (const each of group) {
@@ -206,6 +224,16 @@ class Model {
 
   release(ids: ReadonlyArray<number>): void {
     this.holds = this.holds.filter(({ id, state }) => state !== "reserved" || !ids.includes(id))
+  }
+
+  settle(id: number, cost: Cost | null): void {
+    const landedOf = ({ landed, pot, wei }: ModelHold) => {
+      const sum = cost ?? landed ?? 0n
+      if (typeof sum === "bigint") return sum
+      if (sum !== "held" && pots[pot]?.books === "cost") return sum.cost
+      return sum === "held" || sum.success ? wei : 0n
+    }
+    this.change(this.of(id), (hold) => ({ ...hold, state: "settled", landed: landedOf(hold) }))
   }
 
   /** Expired ones, too, as long as they are stored. */
@@ -261,11 +289,7 @@ const play = (budgets: Budgets["Service"], model: Model, each: Command) =>
       case "settle": {
         const cost = typeof each.wei === "number" ? BigInt(each.wei) : each.wei
         yield* budgets.settle(chainId, named(each.id), cost)
-        model.change(model.of(each.id), (hold) => ({
-          ...hold,
-          state: "settled",
-          landed: cost === "held" ? hold.wei : (cost ?? hold.landed ?? 0n)
-        }))
+        model.settle(each.id, cost)
         break
       }
       case "pass":

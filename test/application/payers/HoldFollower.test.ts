@@ -36,10 +36,12 @@ const setting = Effect.gen(function* () {
   const noted: Array<bigint | null> = []
   const budgets: Budgets["Service"] = {
     ...stored,
-    land: (of, id, wei) =>
+    record: (of, outcomes) =>
       Effect.andThen(
-        Effect.sync(() => noted.push(wei)),
-        stored.land(of, id, wei)
+        Effect.sync(() => {
+          for (const outcome of outcomes.values()) if (!outcome.isEnd) noted.push(outcome.cost)
+        }),
+        stored.record(of, outcomes)
       )
   }
   const chain = Landings.makeChain()
@@ -156,37 +158,46 @@ describe("sponsored ops", () => {
     for (const pot of pots) expect(yield* budgets.figures(pot, 0, "day")).toEqual({ held: 0n, booked: 100n })
   })
 
-  test("free amounts of limits at settled depth only, where a reverted op moved nothing", function* () {
-    for (const success of [true, false]) {
-      const { budgets, chain, make, noted, watched } = yield* setting
-      const [wallet, userOpHash] = [entryPoint, Keccak.hashText("op")]
-      const limits = [
-        reservation("policy account token", "request/0/7/amounts", 100n),
-        reservation("policy account ops", "request/0/7/amounts", 1n),
-        reservation("policy account fees", "request/0/7/fees", 50n)
-      ]
-      yield* budgets.reserve([limits])
-      const note = { userOpHash, entryPoint, since: 2n, validUntil: 600, wallet, nonce: 7n }
-      for (const id of new Set(limits.map(({ id }) => id)))
-        yield* budgets.bind({ chainId, id, wei: 0n, due: 2n }, HoldFollower.note(note))
-      const looked = Effect.andThen(
-        Time.adjust(look),
-        Effect.forEach(limits, (limit) => budgets.figures(limit, 0, "day"))
-      )
-      yield* make().watch(watched())
-      chain.mine(2)
-      chain.land(userOpHash, 7n, undefined, { sender: wallet, nonce: 7n, success })
-      for (const blocks of [0, 1]) {
-        chain.mine(blocks)
-        expect((yield* looked).map(({ held }) => held)).toEqual([100n, 1n, 50n])
+  const [wallet, userOpHash] = [entryPoint, Keccak.hashText("op")]
+  const note = { userOpHash, entryPoint, since: 2n, validUntil: 600, wallet, nonce: 7n }
+  const notes = {
+    "of this version": HoldFollower.note(note),
+    "of the version before": JSON.stringify({ ...note, since: "2", nonce: "7" })
+  }
+  for (const [version, text] of Object.entries(notes))
+    test(`free amounts of limits ${version} at settled depth only, where a reverted op moved nothing`, function* () {
+      for (const success of [true, false]) {
+        const { budgets, chain, make, noted, watched } = yield* setting
+        const isOurs = version === "of this version"
+        const limits = (["token", "ops", "fees"] as const).map((name, place) => ({
+          ...reservation(
+            `policy account ${name}`,
+            `request/0/7/${isOurs ? "spending" : name === "fees" ? "fees" : "amounts"}`,
+            [100n, 1n, 50n][place] ?? 0n
+          ),
+          ...(isOurs && { books: name === "fees" ? ("cost" as const) : ("held" as const) })
+        }))
+        yield* budgets.reserve([limits])
+        for (const id of new Set(limits.map(({ id }) => id)))
+          yield* budgets.bind({ chainId, id, wei: 0n, due: 2n }, text)
+        const looked = Effect.andThen(
+          Time.adjust(look),
+          Effect.forEach(limits, (limit) => budgets.figures(limit, 0, "day"))
+        )
+        yield* make().watch(watched())
+        chain.mine(2)
+        chain.land(userOpHash, 7n, undefined, { sender: wallet, nonce: 7n, success })
+        for (const blocks of [0, 1]) {
+          chain.mine(blocks)
+          expect((yield* looked).map(({ held }) => held)).toEqual([100n, 1n, 50n])
+        }
+        chain.mine(1)
+        expect(yield* looked).toEqual(
+          [success ? 100n : 0n, success ? 1n : 0n, 7n].map((booked) => ({ held: 0n, booked }))
+        )
+        expect(noted).toEqual([])
       }
-      chain.mine(1)
-      expect(yield* looked).toEqual(
-        [success ? 100n : 0n, success ? 1n : 0n, 7n].map((booked) => ({ held: 0n, booked }))
-      )
-      expect(noted).toEqual([])
-    }
-  })
+    })
 
   test("are settled where more have landed than one search returns", function* () {
     const { chain, hold, looked, make, watched } = yield* setting

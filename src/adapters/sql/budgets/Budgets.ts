@@ -1,4 +1,3 @@
-import * as BigInts from "effect/BigInt"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -8,12 +7,14 @@ import * as RequestResolver from "effect/RequestResolver"
 import type * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import {
+  type Budget,
   Budgets,
   BudgetsError,
-  type Cost,
   dayOf,
   hourOf,
-  type Reservation
+  type Outcome,
+  type Reservation,
+  type Window
 } from "../../../application/ports/Budgets.js"
 import { ClockTrust, type Trust } from "../../../application/ports/clock/ClockTrust.js"
 import * as ErrorCode from "../ErrorCode.js"
@@ -67,12 +68,6 @@ const together = <A, B, K>(
 }
 
 type Bind = Parameters<Budgets["Service"]["bind"]>
-
-/** Whether a hold may be bound on these terms. */
-const meets = ({ parts, state }: Holds.Held, { isFirst = false, parts: least = [], wei }: Bind[0]): boolean =>
-  !(isFirst && state === "bound") &&
-  [...parts.values()].every((part) => part.wei >= wei) &&
-  least.every((part) => (parts.get(Totals.nameOf(part))?.wei ?? -1n) >= part.wei)
 
 const answered =
   (run: ReturnType<typeof Store.transaction>) =>
@@ -132,30 +127,33 @@ export const make: Migrations.Stored<Budgets["Service"]> = Effect.gen(function* 
   const change = (
     chainId: bigint,
     ids: ReadonlyArray<string>,
-    use: (
-      holds: ReadonlyArray<Holds.Held>,
-      totals: ReadonlyMap<string, Totals.Totals>
-    ) => Effect.Effect<unknown, SqlError>
+    use: (holds: ReadonlyArray<Holds.Held>, totals: Totals.All) => Effect.Effect<unknown, SqlError>
   ): Effect.Effect<void, BudgetsError> =>
     Effect.gen(function* () {
       const known = Store.isPostgres(sql)
         ? Holds.budgetsOf(yield* query(rows.find(chainId, ids, { isLocking: false })))
         : null
       if (known?.size === 0) return true
-      return yield* answered(Store.locking(sql, [...(known?.keys() ?? [])]))(
+      return yield* answered(Store.locking(sql, Array.from(known?.values() ?? [], Totals.lockOf)))(
         Effect.gen(function* () {
           const holds = yield* rows.find(chainId, ids)
           const budgets = Holds.budgetsOf(holds)
           // Another process has added a budget to a hold meanwhile.
-          if (known !== null && [...budgets.keys()].some((name) => !known.has(name))) return false
+          if (known !== null && [...budgets.keys()].some((key) => !known.has(key))) return false
           if (budgets.size === 0) return true
-          const totals = yield* Totals.read(store, [...budgets.values()], holds, [])
+          const totals = yield* Totals.read(store, budgets.values(), holds)
           yield* use(holds, totals)
-          yield* Totals.write(store, [...totals.values()])
+          yield* Totals.write(store, totals)
           return true
         })
       )
     }).pipe(Effect.repeat({ until: (done) => done }), Effect.asVoid)
+
+  /** Removes them from their budgets. */
+  const free = (gone: ReadonlyArray<Holds.Held>, totals: Totals.All) => {
+    for (const held of gone) Holds.shift(totals, held, null)
+    return rows.remove(gone)
+  }
 
   /** Removes reservations that expired before they were bound. */
   const expire = (now: number) =>
@@ -171,19 +169,22 @@ export const make: Migrations.Stored<Budgets["Service"]> = Effect.gen(function* 
         yield* change(
           BigInt(chainId),
           own.map(({ id }) => id),
-          (holds, totals) => {
-            // A hold that was bound in the meantime stays.
-            const gone = holds.filter((held) => Holds.isOver(held, now))
-            for (const held of gone) Holds.shift(totals, held, null)
-            return rows.remove(gone)
-          }
+          // A hold that was bound in the meantime stays.
+          (holds, totals) =>
+            free(
+              holds.filter((held) => Holds.isOver(held, now)),
+              totals
+            )
         )
     })
 
   /** Reads what groups need. A settled hold that has cost nothing, such as of an op that did not land in time, begins again. */
-  const booksOf = (byBudget: ReadonlyMap<string, ReadonlyArray<Reservation>>, now: number) =>
+  const booksOf = (
+    entries: ReadonlyArray<Reservation>,
+    budgets: Iterable<Budget & { readonly windows: ReadonlySet<Window> }>,
+    now: number
+  ) =>
     Effect.gen(function* () {
-      const entries = [...byBudget.values()].flat()
       const found = yield* Effect.forEach(
         Map.groupBy(entries, ({ chainId }) => chainId),
         ([chainId, own]) => rows.find(chainId, Store.distinct(own.map(({ id }) => id)), { withSettled: true })
@@ -191,35 +192,37 @@ export const make: Migrations.Stored<Budgets["Service"]> = Effect.gen(function* 
       const isFree = (held: Holds.Held) => held.state === "settled" && held.landed === 0n
       const [free, holds] = [found.flat().filter(isFree), found.flat().filter((held) => !isFree(held))]
       yield* rows.remove(free)
-      const totals = yield* Totals.read(
-        store,
-        [...byBudget.values()].flatMap((own) => own.slice(0, 1)),
-        [{ day: dayOf(now), hour: hourOf(now) }, ...holds],
-        entries.map(({ window }) => window)
-      )
+      const totals = yield* Totals.read(store, budgets, [{ day: dayOf(now), hour: hourOf(now) }, ...holds])
       return { totals, holds: new Map(holds.map((held) => [Holds.keyOf(held), held])) }
     })
 
   const reserveAll: Budgets["Service"]["reserve"] = (groups) => {
-    const byBudget = Map.groupBy(groups.flat(), Totals.nameOf)
-    if (byBudget.size === 0) return Effect.succeed(groups.map(() => null))
+    const entries = groups.flat()
+    const budgets = new Map<string, Budget & { readonly windows: Set<Window> }>()
+    for (const entry of entries) {
+      const key = Totals.keyOf(entry)
+      const known = budgets.get(key)
+      if (known === undefined) budgets.set(key, { ...entry, windows: new Set([entry.window]) })
+      else known.windows.add(entry.window)
+    }
+    if (budgets.size === 0) return Effect.succeed(groups.map(() => null))
     return Effect.gen(function* () {
       const now = yield* Clock.currentTimeMillis
       yield* expire(now)
-      return yield* answered(Store.locking(sql, [...byBudget.keys()]))(
+      return yield* answered(Store.locking(sql, Array.from(budgets.values(), Totals.lockOf)))(
         Effect.gen(function* () {
           if (Math.abs(now - deletedAt) >= deleteMillis && (yield* mayDelete)) {
             deletedAt = now
             yield* sql`delete from holds where state = 'settled' and day < ${dayOf(now) - keptDays}`
             yield* Totals.forget(store, now)
           }
-          const books = yield* booksOf(byBudget, now)
+          const books = yield* booksOf(entries, budgets.values(), now)
           const before = new Map(books.holds)
           const lacks = Holds.holdAll(books, groups, now)
           yield* rows.keep(
             [...books.holds].flatMap(([key, held]) => (before.get(key) === held ? [] : [held]))
           )
-          yield* Totals.write(store, [...books.totals.values()])
+          yield* Totals.write(store, books.totals)
           return lacks
         })
       )
@@ -235,100 +238,76 @@ export const make: Migrations.Stored<Budgets["Service"]> = Effect.gen(function* 
     () => null
   )
 
-  interface Change {
-    readonly chainId: bigint
-    readonly ids: ReadonlyArray<string>
-    readonly cost?: Cost | null
-  }
-
-  /** Changes unsettled holds by their ids. `counts`: of calls for the same id. */
-  const changing = (
-    counts: "first" | "last",
-    use: (
-      holds: ReadonlyArray<readonly [Holds.Held, Change]>,
-      totals: ReadonlyMap<string, Totals.Totals>
-    ) => Effect.Effect<unknown, SqlError>
-  ) => {
-    const run = together(
-      (all: ReadonlyArray<Change>, chainId: bigint) => {
-        const byId = new Map<string, Change>()
-        for (const each of counts === "last" ? all : all.toReversed())
-          for (const id of each.ids) byId.set(id, each)
-        return Effect.as(
-          change(chainId, [...byId.keys()], (holds, totals) =>
-            use(
-              holds.flatMap((held) => {
-                const own = byId.get(held.id)
-                return own === undefined ? [] : [[held, own] as const]
-              }),
-              totals
+  const record = together(
+    (all: ReadonlyArray<Parameters<Budgets["Service"]["record"]>>, chainId: bigint) => {
+      const outcomes = new Map<string, Outcome>()
+      for (const [, each] of all)
+        for (const [id, outcome] of each) {
+          const before = outcomes.get(id)
+          // The first end counts, and the last cost before it.
+          if (before?.isEnd !== true)
+            outcomes.set(
+              id,
+              outcome.isEnd ? { ...outcome, cost: outcome.cost ?? before?.cost ?? null } : outcome
             )
-          ),
-          all.map(() => undefined)
-        )
-      },
-      ({ chainId }) => chainId
-    )
-    return (given: Change): Effect.Effect<void, BudgetsError> =>
-      given.ids.length === 0 ? Effect.void : run(given)
-  }
-
-  const settle = changing("first", (holds, totals) =>
-    rows.land(
-      "settled",
-      holds.map(([held, { cost }]) => {
-        const costOf = (wei: bigint) => (cost === "held" ? wei : (cost ?? held.landed ?? 0n))
-        Holds.shift(totals, held, null)
-        let most = 0n
-        for (const [name, { wei }] of held.parts) {
-          const own = totals.get(name)
-          if (own !== undefined) Totals.book(own, held, costOf(wei))
-          most = BigInts.max(most, costOf(wei))
         }
-        return [held, most] as const
-      })
-    )
+      const ids = [...outcomes.keys()]
+      return Effect.as(
+        change(chainId, ids, (holds, totals) =>
+          Effect.gen(function* () {
+            const landed: Array<readonly [Holds.Held, bigint | null]> = []
+            const ends = new Map<boolean, Array<Holds.Held>>([
+              [false, []],
+              [true, []]
+            ])
+            for (const held of holds) {
+              const outcome = outcomes.get(held.id)
+              if (outcome?.isEnd) ends.get(Holds.end(totals, held, outcome.cost))?.push(held)
+              else if (outcome !== undefined) {
+                landed.push([held, outcome.cost])
+                Holds.shift(totals, held, { state: held.state, landed: outcome.cost })
+              }
+            }
+            yield* rows.land(landed)
+            yield* rows.settle(ends.get(true) ?? [])
+            yield* rows.remove(ends.get(false) ?? [])
+          })
+        ),
+        all.map(() => undefined)
+      )
+    },
+    ([chainId]) => chainId
   )
-
-  const land = changing("last", (holds, totals) =>
-    rows.land(
-      null,
-      holds.map(([held, { cost }]) => {
-        const landed = typeof cost === "bigint" ? cost : null
-        Holds.shift(totals, held, { ...held, landed })
-        return [held, landed] as const
-      })
-    )
-  )
-
-  const release = changing("first", (holds, totals) => {
-    const gone = holds.flatMap(([held]) => (held.state === "reserved" ? [held] : []))
-    for (const held of gone) Holds.shift(totals, held, null)
-    return rows.remove(gone)
-  })
 
   const bind = together(
     (all: ReadonlyArray<Bind>, chainId: bigint) =>
       answered(Store.transaction(sql))(
         Effect.gen(function* () {
           const now = yield* Clock.currentTimeMillis
+          const first = all.flatMap(([hold, note]) =>
+            hold.exactly === undefined ? [] : [{ hold, note, parts: hold.exactly }]
+          )
+          const bound = new Set(yield* rows.bindFirst(first, now))
+          const others = all.filter(([{ exactly }]) => exactly === undefined)
+          if (others.length === 0) return all.map(([{ id }]) => bound.has(id))
           const found = yield* rows.find(
             chainId,
-            all.map(([{ id }]) => id)
+            others.map(([{ id }]) => id)
           )
           const byId = new Map(found.map((held) => [held.id, held]))
           const terms = new Map<Holds.Held, HoldRows.Terms>()
-          const bound = all.map(([hold, note]) => {
-            const held = byId.get(hold.id)
-            if (held === undefined || Holds.isOver(held, now) || !meets(held, hold)) return false
+          const results = all.map(([{ due = 0n, exactly, id, wei }, note]) => {
+            if (exactly !== undefined) return bound.has(id)
+            const held = byId.get(id)
+            if (held === undefined || Holds.isOver(held, now)) return false
+            for (const part of held.parts.values()) if (part.wei < wei) return false
             const before = terms.get(held)
-            const { due = 0n } = hold
             const least = before === undefined || due < before.due ? due : before.due
             terms.set(held, { notes: new Set([...(before?.notes ?? held.notes), note]), due: least })
             return true
           })
           yield* rows.bind([...terms])
-          return bound
+          return results
         })
       ),
     ([{ chainId }]) => chainId
@@ -336,10 +315,19 @@ export const make: Migrations.Stored<Budgets["Service"]> = Effect.gen(function* 
 
   return {
     reserve,
-    settle: (chainId, id, cost) => settle({ chainId, ids: [id], cost }),
+    record: (...call) => record(call),
+    settle: (chainId, id, cost) => record([chainId, new Map([[id, { isEnd: true, cost }]])]),
+    land: (chainId, id, cost) => record([chainId, new Map([[id, { isEnd: false, cost }]])]),
     bind: (...call) => bind(call),
-    release: (chainId, ids) => release({ chainId, ids }),
-    land: (chainId, id, cost) => land({ chainId, ids: [id], cost }),
+    release: (chainId, ids) =>
+      ids.length === 0
+        ? Effect.void
+        : change(chainId, ids, (holds, totals) =>
+            free(
+              holds.filter(({ state }) => state === "reserved"),
+              totals
+            )
+          ),
     open: (chainId, beginning) =>
       query(
         Effect.gen(function* () {
@@ -373,7 +361,7 @@ export const make: Migrations.Stored<Budgets["Service"]> = Effect.gen(function* 
             of
           )
           return {
-            holds: rows.flatMap((row) => Holds.each(Holds.heldOf(row))),
+            holds: rows.map(Holds.heldOf).map((held) => ({ ...held, parts: [...held.parts.values()] })),
             hasLater: later.length > 0
           }
         })
@@ -388,9 +376,10 @@ export const make: Migrations.Stored<Budgets["Service"]> = Effect.gen(function* 
           )
           const over = expired.map(Holds.heldOf)
           const last = { day: dayOf(at), hour: hourOf(at) }
-          const totals = yield* Totals.read(store, [budget], [last, ...over], [window])
+          const wanted = { ...budget, windows: new Set([window]) }
+          const totals = yield* Totals.read(store, [wanted], [last, ...over])
           for (const held of over) Holds.shift(totals, held, null)
-          const own = totals.get(Totals.nameOf(budget))
+          const own = totals.get(Totals.keyOf(budget))
           return own === undefined ? { held: 0n, booked: 0n } : Totals.figuresAt(own, window, last)
         })
       ),

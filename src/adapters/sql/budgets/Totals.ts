@@ -20,25 +20,31 @@ export const columns = ({ accountId, chainId, name }: Budget) => ({
   pot: name
 })
 
-export const nameOf = (budget: Budget): string => `budget:${JSON.stringify(Object.values(columns(budget)))}`
+/** Names the budget in this process. */
+export const keyOf = ({ accountId, chainId, name }: Budget): string =>
+  `${chainId}\n${accountId ?? ""}\n${name}`
 
-/** The part of a hold that the totals of one budget count. */
-export interface Counted {
+/** Names the budget's lock. */
+export const lockOf = (budget: Budget): string => `budget:${JSON.stringify(Object.values(columns(budget)))}`
+
+/** The day and the hour in which a reservation counts. */
+export interface Place {
   readonly day: number
   readonly hour: number
-  readonly wei: bigint
-  /** Null: the cost is unknown. */
-  readonly landed: bigint | null
-  readonly state: "reserved" | "bound" | "settled"
 }
 
-export type Place = Pick<Counted, "day" | "hour">
+/** Amounts that a reservation counts: wei in windows of time; wei and a number of holds in the window `open`. */
+export interface Count {
+  readonly wei: bigint
+  readonly open: bigint
+  readonly holds: number
+}
+
+export const nothing: Count = { wei: 0n, open: 0n, holds: 0 }
 
 type Unit = "open" | "day" | "hour"
 
 interface Total {
-  readonly unit: Unit
-  readonly at: number
   held: bigint
   /** Of `open`: how many. */
   holds: number
@@ -47,62 +53,64 @@ interface Total {
   isBooked: boolean
 }
 
+/** A sum of the totals of a unit, in whatever hours or days of the range. */
+interface Sum {
+  readonly unit: Unit
+  readonly from: number
+  readonly to: number
+  wei: bigint
+}
+
 /** Totals of a budget as they were read, and as a method changes them. */
 export interface Totals {
   readonly budget: Budget
-  readonly all: Map<string, Total>
+  readonly of: Readonly<Record<Unit, Map<number, Total>>>
+  /** Sums that are known: each change counts there, too. */
+  readonly sums: Array<Sum>
 }
 
-/** Totals of a budget that holds nothing. */
-export const none = (budget: Budget): Totals => ({ budget, all: new Map() })
+/** By `keyOf`. */
+export type All = ReadonlyMap<string, Totals>
 
-const totalOf = ({ all }: Totals, unit: Unit, at: number): Total => {
-  const name = `${unit} ${at}`
-  const total = all.get(name) ?? {
-    unit,
-    at,
-    held: 0n,
-    holds: 0,
-    booked: 0n,
-    isChanged: false,
-    isBooked: false
-  }
-  all.set(name, total)
+/** Totals of a budget that holds nothing. */
+export const none = (budget: Budget): Totals => ({
+  budget,
+  of: { open: new Map(), day: new Map(), hour: new Map() },
+  sums: []
+})
+
+const totalOf = ({ of }: Totals, unit: Unit, at: number): Total => {
+  const known = of[unit].get(at)
+  if (known !== undefined) return known
+  const total = { held: 0n, holds: 0, booked: 0n, isChanged: false, isBooked: false }
+  of[unit].set(at, total)
   return total
 }
 
-/** Wei that a reservation holds. */
-export const weiOf = (held: Counted | null): bigint =>
-  held === null || held.state === "settled" ? 0n : (held.landed ?? held.wei)
+const change = (totals: Totals, unit: Unit, at: number, held: bigint, booked: bigint): Total => {
+  const total = totalOf(totals, unit, at)
+  total.held += held
+  total.booked += booked
+  total.isChanged = true
+  for (const sum of totals.sums)
+    if (sum.unit === unit && at >= sum.from && at <= sum.to) sum.wei += held + booked
+  return total
+}
 
-const isOpen = (held: Counted | null): boolean =>
-  held !== null && held.state !== "settled" && held.landed === null
-
-/** Counts a reservation as it is after a change; null: not at all. */
-export const shift = (totals: Totals, before: Counted | null, after: Counted | null): void => {
-  const place = after ?? before
-  if (place === null) return
-  const change = (unit: Unit, at: number, wei: bigint, holds: number) => {
-    if (wei === 0n && holds === 0) return
-    const total = totalOf(totals, unit, at)
-    total.held += wei
-    total.holds += holds
-    total.isChanged = true
-  }
-  const openWei = (held: Counted | null) => (isOpen(held) ? weiOf(held) : 0n)
-  change("open", 0, openWei(after) - openWei(before), Number(isOpen(after)) - Number(isOpen(before)))
-  const wei = weiOf(after) - weiOf(before)
-  change("day", place.day, wei, 0)
-  change("hour", place.hour, wei, 0)
+/** Counts a reservation of that day and hour as it is after a change. */
+export const shift = (totals: Totals, { day, hour }: Place, before: Count, after: Count): void => {
+  if (after.open !== before.open || after.holds !== before.holds)
+    change(totals, "open", 0, after.open - before.open, 0n).holds += after.holds - before.holds
+  const wei = after.wei - before.wei
+  if (wei === 0n) return
+  change(totals, "day", day, wei, 0n)
+  change(totals, "hour", hour, wei, 0n)
 }
 
 /** Books what a reservation of that day and hour has cost. */
 export const book = (totals: Totals, { day, hour }: Place, wei: bigint): void => {
-  for (const total of [totalOf(totals, "day", day), totalOf(totals, "hour", hour)]) {
-    total.booked += wei
-    total.isChanged = true
-    total.isBooked = true
-  }
+  change(totals, "day", day, 0n, wei).isBooked = true
+  change(totals, "hour", hour, 0n, wei)
 }
 
 /** Unit of each window, and the number of units before the last one. */
@@ -121,42 +129,37 @@ export const figuresAt = (totals: Totals, window: Window, place: Place): Figures
   if (window === "open") return { held: totalOf(totals, "open", 0).held, booked: 0n }
   const { own, reach, unit } = spanOf(window, place)
   const sum = { held: 0n, booked: 0n }
-  for (let at = own - reach; at <= own; at++) {
-    const total = totals.all.get(`${unit} ${at}`)
-    sum.held += total?.held ?? 0n
-    sum.booked += total?.booked ?? 0n
+  for (const [at, total] of totals.of[unit]) {
+    if (at < own - reach || at > own) continue
+    sum.held += total.held
+    sum.booked += total.booked
   }
   return sum
 }
 
 /** Amount of the fullest window that counts a reservation of that place: those that end there or later, wei. */
 export const fullest = (totals: Totals, window: Window, place: Place): bigint => {
-  const sumOf = ({ booked, held }: Figures) => booked + held
-  const least = sumOf(figuresAt(totals, window, place))
-  if (window === "open") return least
+  if (window === "open") return figuresAt(totals, window, place).held
   const { own, reach, unit } = spanOf(window, place)
-  return [...totals.all.values()]
-    .filter((each) => each.unit === unit && each.at > own && each.at <= own + reach)
-    .map(({ at }) => sumOf(figuresAt(totals, window, { day: at, hour: at })))
-    .reduce(BigInts.max, least)
+  let most = 0n
+  let last = own
+  for (const at of totals.of[unit].keys()) if (at > last && at <= own + reach) last = at
+  for (let to = own; to <= last; to++) {
+    let sum = totals.sums.find((each) => each.unit === unit && each.to === to && each.from === to - reach)
+    if (sum === undefined) {
+      const { booked, held } = figuresAt(totals, window, { day: to, hour: to })
+      sum = { unit, from: to - reach, to, wei: booked + held }
+      totals.sums.push(sum)
+    }
+    most = to === own ? sum.wei : BigInts.max(most, sum.wei)
+  }
+  return most
 }
 
 /** Number of open reservations without a landed sum. */
 export const holdsOf = (totals: Totals): number => totalOf(totals, "open", 0).holds
 
 type Sql = { readonly sql: SqlClient.SqlClient }
-
-const keyOf = (budget: Budget): ReadonlyArray<string> => {
-  const { account_id, chain_id, pot } = columns(budget)
-  return [chain_id, pot, account_id]
-}
-
-const keyColumns: Rows.Columns = { chain_id: "text", pot: "text", account_id: "text" }
-
-/** Condition: the row is of one of the budgets. The parameter is `keysOf` of them. */
-const ofBudgets = (store: Sql): string => `(chain_id, pot, account_id) in (${Rows.list(store, keyColumns)})`
-
-const keysOf = (budgets: ReadonlyArray<Budget>): string => Rows.listing(keyColumns, budgets.map(keyOf))
 
 interface Stored {
   readonly account_id: string
@@ -169,6 +172,16 @@ interface Stored {
   readonly booked: string
 }
 
+const rangeColumns: Rows.Columns = {
+  chain_id: "text",
+  pot: "text",
+  account_id: "text",
+  first_day: "integer",
+  last_day: "integer",
+  first_hour: "integer",
+  last_hour: "integer"
+}
+
 /** The least and the greatest of them, with so many before and after; of none: an empty range. */
 const rangeOf = (values: ReadonlyArray<number>, reach: number): readonly [first: number, last: number] => {
   const [first] = values
@@ -177,59 +190,56 @@ const rangeOf = (values: ReadonlyArray<number>, reach: number): readonly [first:
   return [bound(Math.min) - reach, bound(Math.max) + reach]
 }
 
-const budgetOf = ({
-  account_id,
-  chain_id,
-  pot
-}: Pick<Stored, "account_id" | "chain_id" | "pot">): Budget => ({
-  accountId: accountOf(account_id),
-  chainId: BigInt(chain_id),
-  name: pot
-})
+/** Condition: the row `t` is of the given budget. */
+const ofGiven = "t.chain_id = given.chain_id and t.pot = given.pot and t.account_id = given.account_id"
 
 /**
- * Reads the totals of each budget, by `nameOf`: those in which rows of these days and hours are counted, and those of the
+ * Reads the totals of each budget, by `keyOf`: those in which rows of these days and hours are counted, and those of its
  * windows around them.
  */
 export const read = (
   store: Sql,
-  budgets: ReadonlyArray<Budget>,
-  rows: ReadonlyArray<Place>,
-  windows: ReadonlyArray<Window>
-): Effect.Effect<ReadonlyMap<string, Totals>, SqlError> =>
+  budgets: Iterable<Budget & { readonly windows?: ReadonlySet<Window> }>,
+  places: ReadonlyArray<Place>
+): Effect.Effect<All, SqlError> =>
   Effect.gen(function* () {
-    const days = rangeOf(
-      rows.map(({ day }) => day),
-      windows.includes("30d") ? 30 : 0
-    )
-    const hours = rangeOf(
-      rows.map(({ hour }) => hour),
-      windows.includes("24h") ? 24 : 0
-    )
-    const keys = keysOf(budgets)
+    const read = new Map<string, Totals>()
+    const days = places.map(({ day }) => day)
+    const hours = places.map(({ hour }) => hour)
+    const ranges = Array.from(budgets, (budget) => {
+      read.set(keyOf(budget), none(budget))
+      const { account_id, chain_id, pot } = columns(budget)
+      return [
+        chain_id,
+        pot,
+        account_id,
+        ...rangeOf(days, budget.windows?.has("30d") ? 30 : 0),
+        ...rangeOf(hours, budget.windows?.has("24h") ? 24 : 0)
+      ]
+    })
+    const range = (unit: Unit, at: string) =>
+      `select t.account_id, t.chain_id, t.pot, t.unit, t.at, t.held, t.holds, t.booked
+       from given cross join budget_totals as t where ${ofGiven} and t.unit = '${unit}' and t.at ${at}`
     const stored = yield* Rows.statement<Stored>(
       store,
-      `select account_id, chain_id, pot, unit, at, held, holds, booked from budget_totals
-       where ${ofBudgets(store)} and (unit = 'open' or (unit = 'day' and at between ? and ?)
-         or (unit = 'hour' and at between ? and ?))
-       union all
-       select account_id, chain_id, pot, 'booked', day, '0', 0, booked from budget_days
-       where ${ofBudgets(store)} and day between ? and ?`,
-      [keys, ...days, ...hours, keys, ...days]
+      `with given(${Object.keys(rangeColumns).join(", ")}) as (${Rows.list(store, rangeColumns)})
+       ${range("open", "= 0")}
+       union all ${range("day", "between first_day and last_day")}
+       union all ${range("hour", "between first_hour and last_hour")}
+       union all select t.account_id, t.chain_id, t.pot, 'booked', t.day, '0', 0, t.booked
+       from given cross join budget_days as t where ${ofGiven} and t.day between first_day and last_day`,
+      [Rows.listing(rangeColumns, ranges)]
     )
-    const read = new Map<string, Totals>()
-    const byName = Map.groupBy(stored, (row) => nameOf(budgetOf(row)))
-    for (const budget of budgets) {
-      const name = nameOf(budget)
-      const totals = none(budget)
-      for (const { at, booked, held, holds, unit } of byName.get(name) ?? []) {
-        const total = totalOf(totals, unit === "booked" ? "day" : unit, Number(at))
-        if (unit !== "day") total.booked = BigInt(booked)
-        if (unit === "booked") continue
-        total.held = BigInt(held)
-        total.holds = Number(holds)
-      }
-      read.set(name, totals)
+    for (const { account_id, at, booked, chain_id, held, holds, pot, unit } of stored) {
+      const totals = read.get(
+        keyOf({ accountId: accountOf(account_id), chainId: BigInt(chain_id), name: pot })
+      )
+      if (totals === undefined) continue
+      const total = totalOf(totals, unit === "booked" ? "day" : unit, Number(at))
+      if (unit !== "day") total.booked = BigInt(booked)
+      if (unit === "booked") continue
+      total.held = BigInt(held)
+      total.holds = Number(holds)
     }
     return read
   })
@@ -254,21 +264,20 @@ const dayColumns: Rows.Columns = {
 }
 
 /** Writes what was changed. The sums booked by day are the operator's books. */
-export const write = (store: Sql, changed: ReadonlyArray<Totals>): Effect.Effect<void, SqlError> =>
+export const write = (store: Sql, changed: All): Effect.Effect<void, SqlError> =>
   Effect.gen(function* () {
     const rows: Array<ReadonlyArray<unknown>> = []
     const days: Array<ReadonlyArray<unknown>> = []
-    for (const { all, budget } of changed) {
+    for (const { budget, of } of changed.values()) {
       const { account_id, chain_id, pot } = columns(budget)
       const own = [account_id, chain_id, pot]
-      for (const total of all.values()) {
-        if (!total.isChanged) continue
-        const { at, booked, held, holds, isBooked, unit } = total
-        const isDay = unit === "day"
-        rows.push([...own, unit, at, held.toString(), holds, isDay ? "0" : booked.toString()])
-        if (isDay && isBooked) days.push([...own, at, booked.toString()])
-        total.isChanged = false
-      }
+      for (const [unit, totals] of Object.entries(of))
+        for (const [at, { booked, held, holds, isBooked, isChanged }] of totals) {
+          if (!isChanged) continue
+          const isDay = unit === "day"
+          rows.push([...own, unit, at, held.toString(), holds, isDay ? "0" : booked.toString()])
+          if (isBooked) days.push([...own, at, booked.toString()])
+        }
     }
     yield* Rows.each(
       store,
