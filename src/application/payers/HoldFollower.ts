@@ -66,14 +66,13 @@ const decodeNote = (text: string): ReadonlyArray<Note> => {
   const [kind, userOpHash = "", entryPoint = "", since = "", validUntil = "", wallet = "", nonce = ""] =
     wordsOf(text)
   if (kind !== "op") return []
-  const ofWallet = { wallet: Address.unsafe(wallet), nonce: BigInt(nonce) }
   return [
     {
       ...(userOpHash !== "" && { userOpHash: Hex.unsafe32(userOpHash) }),
       entryPoint: Address.unsafe(entryPoint),
       since: BigInt(since),
       validUntil: Number(validUntil),
-      ...(wallet !== "" && ofWallet)
+      ...(wallet !== "" && { wallet: Address.unsafe(wallet), nonce: BigInt(nonce) })
     }
   ]
 }

@@ -20,7 +20,8 @@ const seen = new Lru<string, Address>(8_192)
 
 const make = (text: string): Address => {
   const address = Keccak.checksum(text.slice(2).toLowerCase()) as Address
-  seen.set(text === address ? address : address.toLowerCase(), address)
+  // Longer text, such as a field of hostile bytes, must not set the checksum of the address with which it begins.
+  if (text.length === address.length) seen.set(text === address ? address : address.toLowerCase(), address)
   return address
 }
 

@@ -33,6 +33,18 @@ describe("Address", () => {
       }
   })
 
+  it("an address keeps its checksum after longer bytes that begin with it", () => {
+    forAll(
+      [address, fc.string({ unit: fc.constantFrom(..."0123456789abcdef"), minLength: 1 })],
+      (own, more) => {
+        const text = own.toLowerCase().replace("0x", "0x5e")
+        const begun = text.slice(0, 42)
+        Address.unsafe(`${begun}${more}`)
+        expect(Address.unsafe(begun)).toBe(getAddress(begun))
+      }
+    )
+  })
+
   it.each(checksummed)("an address gets the EIP-55 checksum of %s", (text) => {
     expect(Result.getOrNull(Address.from(text))).toBe(text)
     expect(Result.getOrNull(Address.from(text.toLowerCase()))).toBe(text)

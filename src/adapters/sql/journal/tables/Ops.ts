@@ -156,11 +156,15 @@ export const nonceOf = (sql: Store.Store["sql"], nonceKey: bigint, sequence: big
   })
 }
 
-export const spaceOf = (row: Pick<Row, "authority" | "chain_id" | "entry_point" | "wallet">): NonceSpace => ({
+const ownerOf = (row: Pick<Row, "authority" | "chain_id" | "wallet">) => ({
   authority: Address.unsafe(row.authority),
   chainId: BigInt(row.chain_id),
-  entryPoint: Address.unsafe(row.entry_point),
   wallet: Address.unsafe(row.wallet)
+})
+
+export const spaceOf = (row: Pick<Row, "authority" | "chain_id" | "entry_point" | "wallet">): NonceSpace => ({
+  ...ownerOf(row),
+  entryPoint: Address.unsafe(row.entry_point)
 })
 
 export interface OwnedRow extends Row {
@@ -172,7 +176,7 @@ export const opOf = (row: Omit<OwnedRow, "returned">): Omit<OpRecord, "returned"
   requestId: row.request_id,
   index: row.op_index,
   userOpHash: row.user_op_hash === null ? null : Hex.unsafe32(row.user_op_hash),
-  space: row.entry_point === direct ? { ...spaceOf(row), entryPoint: direct } : spaceOf(row),
+  space: row.entry_point === direct ? { ...ownerOf(row), entryPoint: direct } : spaceOf(row),
   nonceKey: BigInt(row.nonce_key),
   sequence: BigInt(row.sequence),
   state: row.state,
