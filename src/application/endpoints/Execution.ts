@@ -165,7 +165,6 @@ export const layer: Layer.Layer<Submissions | Lifetime, never, Surroundings> = L
     const room = OpenRequests.room(openRequests, requestJournal, intake.isPreparing)
 
     const refuse = Outcomes.refuse(requestJournal)
-
     const run: Submissions["run"] = (caller, offer) =>
       Effect.gen(function* () {
         const { idempotency, requestId } = caller

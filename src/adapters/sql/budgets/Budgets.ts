@@ -256,21 +256,19 @@ export const make: Migrations.Stored<Budgets["Service"]> = Effect.gen(function* 
         change(chainId, ids, (holds, totals) =>
           Effect.gen(function* () {
             const landed: Array<readonly [Holds.Held, bigint | null]> = []
-            const ends = new Map<boolean, Array<Holds.Held>>([
-              [false, []],
-              [true, []]
-            ])
+            const booked: Array<Holds.Held> = []
+            const gone: Array<Holds.Held> = []
             for (const held of holds) {
               const outcome = outcomes.get(held.id)
-              if (outcome?.isEnd) ends.get(Holds.end(totals, held, outcome.cost))?.push(held)
+              if (outcome?.isEnd) (Holds.end(totals, held, outcome.cost) ? booked : gone).push(held)
               else if (outcome !== undefined) {
                 landed.push([held, outcome.cost])
                 Holds.shift(totals, held, { state: held.state, landed: outcome.cost })
               }
             }
             yield* rows.land(landed)
-            yield* rows.settle(ends.get(true) ?? [])
-            yield* rows.remove(ends.get(false) ?? [])
+            yield* rows.settle(booked)
+            yield* rows.remove(gone)
           })
         ),
         all.map(() => undefined)
