@@ -1,19 +1,6 @@
-import { readFileSync } from "node:fs"
-
-/** CPU nanoseconds of the main thread, without compiler and garbage collector; null where unsupported. */
-const ofThread = (): number | null => {
-  try {
-    return Number(readFileSync(`/proc/self/task/${process.pid}/schedstat`, "utf8").split(" ")[0])
-  } catch {
-    return null
-  }
-}
-
-/** CPU time so far, in milliseconds: of this thread if known, otherwise of the process. */
+/** CPU time so far, in milliseconds: of this thread, or where Node does not know it, of the process. */
 export const soFar = (): number => {
-  const nanos = ofThread()
-  if (nanos !== null) return nanos / 1_000_000
-  const { system, user } = process.cpuUsage()
+  const { system, user } = (process.threadCpuUsage ?? process.cpuUsage)()
   return (user + system) / 1_000
 }
 

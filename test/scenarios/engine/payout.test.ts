@@ -19,7 +19,7 @@ const mostHeld = 100
 
 it(
   "a payout of 10,000 is made once, reserves nothing, and blocks no other request",
-  { timeout: 300_000 },
+  { timeout: 600_000 },
   () =>
     stack.living({ database: stack.database() }, async (life) => {
       const to = `0x${"ab".repeat(20)}`

@@ -122,12 +122,15 @@ describe("a stop by SIGTERM", () => {
 
     const second = await service()
     const requestId = ((await accepted.json()) as { readonly requestId: string }).requestId
-    const asked = () => fetch(`${second.url}/requests/${requestId}`, { headers: { "x-api-key": apiKey } })
-    const state = async () => ((await (await asked()).json()) as { readonly state: string }).state
-    expect(await state()).toBe("pending")
+    const stateAfter = async (wait: number) => {
+      const headers = { "x-api-key": apiKey }
+      const answer = await fetch(`${second.url}/requests/${requestId}?wait=${wait}`, { headers })
+      return ((await answer.json()) as { readonly state: string }).state
+    }
+    expect(await stateAfter(0)).toBe("pending")
     await provider.send("evm_setAutomine", [true])
     await provider.send("evm_mine", [])
-    while ((await state()) !== "final") await new Promise((resolve) => setImmediate(resolve))
+    expect(await stateAfter(30)).toBe("final")
     await ended(second.program)
     expect(entries(second.program).filter(({ level }) => level !== "INFO")).toEqual([])
   })

@@ -20,6 +20,7 @@ import * as PaymasterRpc from "../../../src/adapters/json-rpc/services/Paymaster
 import * as WebhookSender from "../../../src/adapters/json-rpc/services/WebhookSender.js"
 import * as Networks from "../../../src/adapters/memory/Networks.js"
 import * as Replicas from "../../../src/adapters/memory/Replicas.js"
+import * as NativeCrypto from "../../../src/adapters/native/Crypto.js"
 import * as AbiStore from "../../../src/adapters/sql/AbiStore.js"
 import * as Budgets from "../../../src/adapters/sql/budgets/Budgets.js"
 import * as Journal from "../../../src/adapters/sql/journal/Journal.js"
@@ -240,6 +241,8 @@ let requests = 0
 
 /** A chain with all contracts deployed, and the application's ports over it. */
 export const startStack = async (options: Options = {}) => {
+  // As the service does.
+  await Effect.runPromise(NativeCrypto.install)
   const { anvil, faucet, provider, stop, suite, ...deployed } = await startChain(options.anvil)
   const at = (name: string, address: string) => new Contract(address, artifact(name).abi, faucet)
   const token = at("TestToken", deployed.token)
