@@ -36,10 +36,10 @@ export const requestSeconds = (labels: Labels) =>
 /** Labels: node (host of the operator's own, `caller` for every other), reason. */
 export const rpcErrors = counter("rpc_errors_total", "Failed JSON-RPC calls.")
 
-/** Labels: reason (`limit`, `rule`). */
+/** Labels: reason (`limit`, `rule`, `hook`). */
 export const policyRefusals = counter(
   "policy_refusals_total",
-  "Elements that spending rules or their limits refused."
+  "Elements that spending rules, their limits or decision hooks refused."
 )
 
 /** Labels: signer (address). */

@@ -18,6 +18,7 @@ import type { ChainFacts } from "../chain/ChainFacts.js"
 import { type ElementFailure, elementFailure } from "../failures/Elements.js"
 import { type Failure, type Unavailable, unavailable } from "../failures/Failure.js"
 import * as Reasons from "../failures/Reasons.js"
+import * as Metrics from "../observe/Metrics.js"
 import * as Troubles from "../observe/Troubles.js"
 import * as Funding from "../payers/Funding.js"
 import { ChainRpc } from "../ports/chain/ChainRpc.js"
@@ -338,7 +339,9 @@ const make = Effect.gen(function* () {
       const refused = yield* Effect.forEach(due, ([owner, hook]) => refusedBy(owner, hook, message, facts), {
         concurrency: "unbounded"
       })
-      return new Map(refused.flatMap((each) => [...each]))
+      const all = new Map(refused.flatMap((each) => [...each]))
+      yield* Metrics.note(Metrics.policyRefusals, { reason: "hook" }, all.size)
+      return all
     })
 
   const decideOne = ({ offer, prepared }: Asked, hooks: Hooks) => {

@@ -11,7 +11,7 @@ export type Switched =
   | { readonly kind: "account"; readonly accountId: AccountId }
 
 /** The switches cannot be read; writes are then refused. */
-export class KillSwitchesError extends Data.TaggedError("SwitchesError")<{ readonly message: string }> {}
+export class KillSwitchesError extends Data.TaggedError("KillSwitchesError")<{ readonly message: string }> {}
 
 /** The operator's kill switches; requests of accounts have `Principal.paused`. Default: none is paused. */
 export const KillSwitches = Context.Reference<{

@@ -1,6 +1,7 @@
 import { type ChildProcess, execFile } from "node:child_process"
 import { readFileSync, rmSync, writeFileSync } from "node:fs"
 import * as Effect from "effect/Effect"
+import * as Metric from "effect/Metric"
 import * as Redacted from "effect/Redacted"
 import { id as hashOf } from "ethers"
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
@@ -8,6 +9,7 @@ import * as Hook from "../../../src/application/endpoints/policies/DecisionHook.
 import * as SignMessage from "../../../src/application/endpoints/signing/SignMessage.js"
 import * as SignMessages from "../../../src/application/endpoints/signing/SignMessages.js"
 import type { Failure } from "../../../src/application/failures/Failure.js"
+import * as Metrics from "../../../src/application/observe/Metrics.js"
 import { Settings } from "../../../src/application/ports/operator/Settings.js"
 import * as StandardWebhook from "../../../src/domain/crypto/StandardWebhook.js"
 import * as Address from "../../../src/domain/primitives/Address.js"
@@ -99,9 +101,13 @@ describe("a decision hook", () => {
       decider.behave(Decider.json({ decision: "allow", elements: [{ index: 0, decision: "refuse" }] }))
       const ids = ["a", "b", "c"].map((name) => hashOf(`single ${name}`))
       const [a = "", b = "", c = ""] = ids
+      const refusals = () =>
+        life.runPromise(Metric.value(Metric.withAttributes(Metrics.policyRefusals, { reason: "hook" })))
+      const before = await refusals()
       const answer = await life.runPromise(
         stack.execute([stack.hit("one", a), stack.hit("one", b, { dependsOn: 0 }), stack.hit("two", c)])
       )
+      expect((await refusals()).count - before.count).toBe(1)
       expect(errorsOf(answer)).toEqual([
         "refused by a decision hook: no reason given",
         "dependency failed: operation 0",
