@@ -93,7 +93,7 @@ export default defineConfig({
     pool: "forks",
     // A process loads the libraries once for many files.
     isolate: false,
-    maxWorkers: 4,
+    maxWorkers: 3,
     silent: "passed-only",
     reporters: ["dot", "./test/support/Counts.ts"]
   }
