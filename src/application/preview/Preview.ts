@@ -42,7 +42,9 @@ export const Preview = Schema.Struct({
       amount,
       isUnlimited: Schema.Boolean
     })
-  ).annotate({ description: "The wallet's own, in order. Amount 0 revokes." }),
+  ).annotate({
+    description: "In order. The wallet's own; calldata may name another owner's. Amount 0 revokes."
+  }),
   net: Schema.NullOr(
     Schema.Array(
       Schema.Struct({

@@ -3,6 +3,7 @@ import * as Effect from "effect/Effect"
 import type { Version } from "../../domain/erc4337/EntryPoint.js"
 import * as Gas from "../../domain/erc4337/gas/Gas.js"
 import type { UserOperation } from "../../domain/erc4337/UserOperation.js"
+import * as Multicall from "../../domain/evm/Multicall.js"
 import * as Token from "../../domain/evm/Token.js"
 import * as Movements from "../../domain/policy/Movements.js"
 import * as Address from "../../domain/primitives/Address.js"
@@ -100,7 +101,7 @@ const transferKinds = {
 } as const
 const approvalKinds = { "erc20.approve": "erc20", approvalForAll: "all" } as const
 
-/** `transfer(address,uint256)`: the only known function of tokens whose sender is always the wallet. */
+/** `transfer(address,uint256)`: the only known function of tokens whose sender is always the caller. */
 const transfer = "0xa9059cbb"
 
 const read = ({ connection }: Site, { callData, wallet }: Op): Effects => {
@@ -108,13 +109,16 @@ const read = ({ connection }: Site, { callData, wallet }: Op): Effects => {
   const { movements } = Movements.of({ wallet, ledger }, WalletCalls.read(callData))
   const transfers: Array<Change> = []
   const approvals: Array<Allowance> = []
-  for (const { amount, asset, kind, selector, to } of movements) {
+  // From the first call through Multicall3 on, the caller may be Multicall3.
+  let isOwn = true
+  for (const { amount, asset, contract, kind, selector, to } of movements) {
+    if (kind === "call" && contract === Multicall.address) isOwn = false
     if (asset === null || to === null) continue
     if (kind in transferKinds)
       transfers.push({
         kind: transferKinds[kind as keyof typeof transferKinds],
         token: asset,
-        from: kind === "native" || selector === transfer ? wallet : null,
+        from: isOwn && (kind === "native" || selector === transfer) ? wallet : null,
         to,
         amount: amount ?? 0n,
         id: null

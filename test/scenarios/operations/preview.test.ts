@@ -15,6 +15,9 @@ import * as GetRequest from "../../../src/application/endpoints/operations/GetRe
 import type { Operation } from "../../../src/application/prepare/Operation.js"
 import type { Shown } from "../../../src/application/preview/Preview.js"
 import type { Caller } from "../../../src/application/request/Caller.js"
+import * as Multicall from "../../../src/domain/evm/Multicall.js"
+import { artifact } from "../../../src/hosts/cli/deploy/Artifacts.js"
+import { setCode } from "../../../src/hosts/cli/deploy/Deployment.js"
 import { entryPoints } from "../../../src/hosts/cli/deploy/EntryPoints.js"
 import { refusal, startFaultyNode } from "../../support/stack/FaultyNode.js"
 import * as Known from "../../support/stack/Known.js"
@@ -336,6 +339,29 @@ describe("a preview's node", () => {
         expect(from).toEqual({ kind: "erc20", token, from: null, to: dead, amount: "9", id: null })
       })
     ))
+
+  it("names no sender of what Multicall3 moves", () =>
+    onNode(without, async (rpc) => {
+      await setCode(stack.provider, Multicall.address, artifact("Multicall").deployedBytecode)
+      const token = String(stack.token.target)
+      const data = stack.token.interface.encodeFunctionData("transfer", [dead, 0n])
+      const operation = {
+        ...call(
+          "one",
+          Multicall.address,
+          "aggregate3((address,bool,bytes)[])",
+          JSON.stringify([[token, "false", data]])
+        ),
+        value: 3n
+      }
+      const sendersOf = async (life: Runtime) =>
+        (await previewed([operation], life)).flatMap(({ transfers }) => transfers.map(({ from }) => from))
+      const wallet = stack.predict("one")
+      expect(await sendersOf(stack.runtime)).toEqual([wallet, Multicall.address])
+      await stack.living({ profile: { rpc: Redacted.make(rpc) } }, async (life) =>
+        expect(await sendersOf(life)).toEqual([wallet, null])
+      )
+    }))
 
   it.each<[string, typeof without]>([
     ["refuses", refusal(-32000, "secret internals: https://node.example/key")],
