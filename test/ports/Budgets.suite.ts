@@ -223,6 +223,22 @@ export const suite = (
       })
     )
 
+    fact("a lower limit leaves what is held, but no deposit covers more than it has", (budgets) =>
+      Effect.gen(function* () {
+        const lower = { limit: 50n }
+        const fromDeposit = { ...deposit, window: "open" } as const
+        expect(yield* reserve(budgets, [entry("a", 60n)])).toBeNull()
+        expect(yield* reserve(budgets, [entry("d", 60n, fromDeposit)])).toBeNull()
+        expect(yield* reserve(budgets, [entry("a", 60n, lower)])).toBeNull()
+        expect(yield* reserve(budgets, [entry("a", 61n, lower)])).toEqual(lacks(50n))
+        expect(yield* reserve(budgets, [entry("b", 1n, lower)])).toEqual(lacks(0n))
+        expect(yield* reserve(budgets, [entry("d", 60n, { ...fromDeposit, ...lower })])).toEqual(
+          lacks(50n, "deposit")
+        )
+        expect(yield* today(budgets)).toEqual({ held: 60n, booked: 0n })
+      })
+    )
+
     fact("the same id again is held once, at the higher sum", (budgets) =>
       Effect.gen(function* () {
         for (const wei of [60n, 60n, 10n]) expect(yield* reserve(budgets, [entry("a", wei)])).toBeNull()

@@ -130,7 +130,8 @@ export class Budgets extends Context.Service<
   {
     /**
      * Handles the groups in order: holds all entries of a group (null) or none of them. An open reservation with the
-     * same budget and id rises to the higher sum, keeps the later expiry and stays in its day.
+     * same budget and id rises to the higher sum, keeps the later expiry and stays in its day. Without a rise it needs no
+     * room of a window but `open`.
      */
     readonly reserve: (
       groups: ReadonlyArray<ReadonlyArray<Reservation>>

@@ -151,7 +151,8 @@ const lackOf = (
   before: Totals.Count,
   wei: bigint
 ): Lack | null => {
-  if (limit !== null) {
+  // A limit that was lowered meanwhile leaves what is held; a deposit must cover it still.
+  if (limit !== null && (window === "open" || wei > before.wei)) {
     const others = Totals.fullest(totals, window, place) - (window === "open" ? before.open : before.wei)
     if (others + wei > limit)
       return { budget: name, reason: "limit", available: limit > others ? limit - others : 0n }
