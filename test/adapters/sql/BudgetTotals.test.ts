@@ -159,7 +159,7 @@ class Model {
   }
 
   private one([pot, id, given]: Item, expiresAt: number): Lack | null {
-    const { maxOpen, name } = pots[pot] ?? expect.fail("it is there")
+    const { maxOpen, name, window } = pots[pot] ?? expect.fail("it is there")
     const same = this.holds.filter((each) => each.id === id)
     const ended = same.some(
       (each) => each.state === "settled" && each.landed !== 0n && !this.deleted.has(each)
@@ -175,7 +175,8 @@ class Model {
     const open = this.holds.filter(
       (each) => each.pot === pot && each.landed === null && each.state !== "settled"
     )
-    const isTooMuch = others + wei > cap
+    const counted = own === undefined ? 0n : (own.landed ?? own.wei)
+    const isTooMuch = others + wei > cap && (window === "open" || wei > counted)
     if (isTooMuch || (maxOpen !== null && open.length >= maxOpen)) {
       this.holds = before
       return isTooMuch
