@@ -51,23 +51,17 @@ const judge = (mutant: Mutant, { failed, output }: Forge.Run): Outcome => {
   }
 }
 
-/** The first mutant of each test function. */
-export const oneOfEach: ReadonlyArray<Mutant> = [
-  ...new Map(list.toReversed().map((mutant) => [mutant.seenBy, mutant])).values()
-]
-
-export const named = (names: ReadonlyArray<string>): ReadonlyArray<Mutant> =>
-  list.filter(({ name }) => names.length === 0 || names.includes(name))
-
-export const run = (mutants: ReadonlyArray<Mutant>): ReadonlyArray<Outcome> =>
-  mutants.map((mutant) =>
-    judge(
-      mutant,
-      Forge.run("test", ["--match-test", `^${mutant.seenBy}\\(`], {
-        [`CASTELLAN_CODE_${mutant.contract}`]: plant(mutant),
-        FOUNDRY_INVARIANT_SHRINK_RUN_LIMIT: "0",
-        FOUNDRY_INVARIANT_FAILURE_PERSIST_DIR: "test-output/forge/mutants/failures",
-        FOUNDRY_FUZZ_FAILURE_PERSIST_DIR: "test-output/forge/mutants/failures"
-      })
+export const run = (names: ReadonlyArray<string> = []): ReadonlyArray<Outcome> =>
+  list
+    .filter(({ name }) => names.length === 0 || names.includes(name))
+    .map((mutant) =>
+      judge(
+        mutant,
+        Forge.run("test", ["--match-test", `^${mutant.seenBy}\\(`], {
+          [`CASTELLAN_CODE_${mutant.contract}`]: plant(mutant),
+          FOUNDRY_INVARIANT_SHRINK_RUN_LIMIT: "0",
+          FOUNDRY_INVARIANT_FAILURE_PERSIST_DIR: "test-output/forge/mutants/failures",
+          FOUNDRY_FUZZ_FAILURE_PERSIST_DIR: "test-output/forge/mutants/failures"
+        })
+      )
     )
-  )

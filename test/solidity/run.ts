@@ -5,9 +5,9 @@ import * as Forge from "./Forge.js"
 import * as Mutants from "./Mutants.js"
 
 /**
- * `npm run test:solidity`: the suite's tests in Solidity, then each test that guards against planted faults over a mutant
- * of the suite, which must break it. `--mutants` runs only mutants, all or the named ones. `--coverage` prints the tests'
- * coverage. `--long` runs more inputs with another seed. Other arguments go to forge without the mutants, e.g.
+ * `npm run test:solidity`: the suite's tests in Solidity, then the same invariants over mutants of the suite, which must
+ * break them. `--mutants` runs only the mutants, all or the named ones. `--coverage` prints the tests' coverage. `--long`
+ * runs more inputs with another seed. Other arguments go to forge without the mutants, e.g.
  * `--match-path "test/solidity/Wallet/*" -vvvv`.
  */
 const [first, ...others] = process.argv.slice(2)
@@ -41,9 +41,9 @@ const tests = (env: Readonly<Record<string, string>>) => {
   return run
 }
 
-const mutants = (planted: ReadonlyArray<Mutants.Mutant>) => {
+const mutants = (names: ReadonlyArray<string> = []) => {
   const began = performance.now()
-  const outcomes = Mutants.run(planted)
+  const outcomes = Mutants.run(names)
   for (const { name, caught, why } of outcomes) console.log(`${caught ? "caught" : "MISSED"} ${name}: ${why}`)
   const missed = outcomes.filter(({ caught }) => !caught)
   const caught = outcomes.length - missed.length
@@ -53,7 +53,7 @@ const mutants = (planted: ReadonlyArray<Mutants.Mutant>) => {
 
 const all = (env: Readonly<Record<string, string>>): number => {
   const run = tests(env)
-  const { caught, missed } = run.ok ? mutants(Mutants.oneOfEach) : { caught: 0, missed: [] }
+  const { caught, missed } = run.ok ? mutants() : { caught: 0, missed: [] }
   const unnamed = run.ok || run.failures.length > 0 ? [] : ["forge did not finish"]
   const failures = [...run.failures, ...unnamed, ...missed]
   const file = process.env.CASTELLAN_SOLIDITY_RESULTS
@@ -69,6 +69,6 @@ const passedOn = (args: ReadonlyArray<string>): number => {
 
 if (first === undefined) process.exitCode = all({})
 else if (first === "--long" && others.length === 0) process.exitCode = all(long())
-else if (first === "--mutants") process.exitCode = mutants(Mutants.named(others)).missed.length === 0 ? 0 : 1
+else if (first === "--mutants") process.exitCode = mutants(others).missed.length === 0 ? 0 : 1
 else if (first === "--coverage" && others.length === 0) process.exitCode = Coverage.print()
 else process.exitCode = passedOn([first, ...others])
