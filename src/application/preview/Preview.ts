@@ -23,7 +23,7 @@ export const Preview = Schema.Struct({
       kind: Schema.Literals(["native", "erc20", "erc721", "erc1155"]),
       token,
       from: Schema.NullOr(Schema.String).annotate({
-        description: "Null: the calldata was not read that far."
+        description: "Null: the calldata does not show who sends."
       }),
       to: Schema.String,
       amount,
